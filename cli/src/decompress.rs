@@ -8,34 +8,30 @@ use flate2::bufread::MultiGzDecoder;
 
 use crate::output::io_error;
 
-/// Bytes per read: together with the hashes of their keys, they fit into the cache next to the core.
+/// Bytes per read. Together with the hashes of their keys, they fit into the L2 cache.
 pub const READ: usize = 256 << 10;
 
 #[derive(Clone, Copy)]
 enum Format {
     Gzip,
     Zstd,
-    /// Not read here: its name, and the command that decompresses it.
-    Other(&'static str, &'static str),
+    /// A format that is not read here, by the name of its command.
+    Other(&'static str),
 }
 
-const XZ: Format = Format::Other("xz", "xz -dc");
-const BZIP2: Format = Format::Other("bzip2", "bzip2 -dc");
-const LZ4: Format = Format::Other("lz4", "lz4 -dc");
-
-/// The first bytes, as [`without_variant`] returns them; none begins with another.
+/// The first bytes after [`without_variant`]. None of them is the beginning of a longer one.
 const FORMATS: [(&[u8], Format); 8] = [
     (b"\x1f\x8b\x08", Format::Gzip),
     (b"\x28\xb5\x2f\xfd", Format::Zstd),
     // A frame without data, with which pzstd begins (RFC 8878, section 3.1.2).
     (b"\x50\x2a\x4d\x18", Format::Zstd),
-    (b"\xfd7zXZ\0", XZ),
-    // Text of its own would begin so by chance only; the last six bytes begin a block, or the end.
-    (b"BZh1\x31\x41\x59\x26\x53\x59", BZIP2),
-    (b"BZh1\x17\x72\x45\x38\x50\x90", BZIP2),
-    (b"\x04\x22\x4d\x18", LZ4),
-    // Its older form, as the Linux kernel has it.
-    (b"\x02\x21\x4c\x18", LZ4),
+    (b"\xfd7zXZ\0", Format::Other("xz")),
+    // The last six bytes begin a block or the end of the data. Text begins with all ten only by chance.
+    (b"BZh1\x31\x41\x59\x26\x53\x59", Format::Other("bzip2")),
+    (b"BZh1\x17\x72\x45\x38\x50\x90", Format::Other("bzip2")),
+    (b"\x04\x22\x4d\x18", Format::Other("lz4")),
+    // The older frames, which the Linux kernel uses.
+    (b"\x02\x21\x4c\x18", Format::Other("lz4")),
 ];
 
 /// Frames that zstd skips begin with 0x50 to 0x5f, and bzip2 names its block size, 1 to 9.
@@ -53,27 +49,23 @@ pub fn decompressed(name: &str, mut reader: impl Read + Send + 'static) -> Resul
     let begins = |compared: &[u8]| {
         FORMATS.iter().any(|(magic, _)| magic.len() > compared.len() && magic.starts_with(compared))
     };
-    // Byte by byte, and only while they match, so as not to wait for more than a pipe has.
+    // Byte by byte, and only while they match. Otherwise this could wait for more than a pipe has.
+    #[expect(clippy::unbuffered_bytes, reason = "of at most ten bytes")]
+    let mut bytes = reader.by_ref().bytes();
     while begins(&compared) {
-        let mut byte = [0];
-        match reader.read(&mut byte) {
-            Ok(0) => break,
-            Ok(_) => {
-                compared.push(without_variant(first.len(), byte[0]));
-                first.extend(byte);
-            }
-            Err(error) if error.kind() == ErrorKind::Interrupted => (),
-            Err(error) => return Err(io_error(name, &error)),
-        }
+        let Some(byte) = bytes.next() else { break };
+        let byte = byte.map_err(|error| io_error(name, &error))?;
+        compared.push(without_variant(first.len(), byte));
+        first.push(byte);
     }
     let whole = Cursor::new(first).chain(reader);
     Ok(match FORMATS.iter().find(|(magic, _)| *magic == compared).map(|(_, format)| *format) {
         None => Box::new(whole),
         Some(Format::Gzip) => Box::new(MultiGzDecoder::new(BufReader::with_capacity(READ, whole))),
         Some(Format::Zstd) => Box::new(zstd::Decoder::new(whole).map_err(|error| io_error(name, &error))?),
-        Some(Format::Other(format, command)) => {
+        Some(Format::Other(tool)) => {
             bail!(
-                "{name}: compressed by {format} (pipe it through `{command}`, or use --raw to read it as it is)"
+                "{name}: compressed by {tool} (pipe it through `{tool} -dc`, or use --raw to read it as it is)"
             )
         }
     })
@@ -82,7 +74,7 @@ pub fn decompressed(name: &str, mut reader: impl Read + Send + 'static) -> Resul
 /// An error of a reader that may decompress.
 pub fn read_error(name: &str, error: &io::Error) -> Error {
     match error.kind() {
-        // Decompressors return these for damaged files, the system does not.
+        // Decompressors return these for damaged files, but the system never does.
         ErrorKind::UnexpectedEof | ErrorKind::InvalidInput | ErrorKind::InvalidData | ErrorKind::Other => {
             let text = error.to_string();
             let remedy = if text.contains("too much memory") {

@@ -9,13 +9,13 @@ use bloomline::bank::BankView;
 use bloomline::variants::{
     CountingBloomFilter, Frontier, ModularView, ScalableBloomFilter, StandardBloomFilter,
 };
-use bloomline::{BloomFilter, BloomView, DecodeError, StandaloneKind};
+use bloomline::{BloomView, DecodeError, StandaloneKind};
 use memmap2::Mmap;
 
-use crate::fixed::{Fixed, FixedView};
-use crate::input::is_stdin;
+use crate::fixed::{FilterView, Fixed, FixedView};
+use crate::input::{is_stdin, name_of};
 use crate::output::io_error;
-use crate::state::{Filter, State};
+use crate::state::State;
 
 /// The bytes of a filter file.
 pub struct FilterFile {
@@ -29,7 +29,7 @@ enum Bytes {
     Read(Vec<u8>),
 }
 
-/// What a file can hold, by its last bytes.
+/// What a file can hold. Its last bytes say which of these.
 pub enum Content<'a> {
     Blocked(BloomView<'a>),
     Standard(StandardBloomFilter),
@@ -41,34 +41,18 @@ pub enum Content<'a> {
     Bank(BankView<&'a [u8]>),
 }
 
-/// What can be united and compared.
-pub enum Part<'a> {
-    Fixed(FixedView<'a>),
-    Growing(&'a ScalableBloomFilter),
-}
-
-impl Part<'_> {
-    /// Of one that does not grow.
-    pub fn n_blocks(&self) -> Option<usize> {
-        match self {
-            Self::Fixed(view) => Some(view.n_blocks()),
-            Self::Growing(_) => None,
-        }
-    }
-}
-
 impl Content<'_> {
-    /// With its article, for errors.
-    pub fn kind(&self) -> &'static str {
+    /// Its name in JSON, and its name in text.
+    pub fn kind(&self) -> (&'static str, &'static str) {
         match self {
-            Self::Blocked(_) => "a blocked filter",
-            Self::Standard(_) => "a standard filter",
-            Self::Counting(_) => "a counting filter",
-            Self::Modular(_) => "a modular filter",
-            Self::Scalable(_) => "a scalable filter",
-            Self::State(_) => "a state of dedup",
-            Self::Frontier(_) => "a frontier",
-            Self::Bank(_) => "a filter bank",
+            Self::Blocked(_) => ("blocked", "blocked filter"),
+            Self::Standard(_) => ("standard", "standard filter"),
+            Self::Counting(_) => ("counting", "counting filter"),
+            Self::Modular(_) => ("modular", "modular filter"),
+            Self::Scalable(_) => ("scalable", "scalable filter"),
+            Self::State(_) => ("state", "state of dedup"),
+            Self::Frontier(_) => ("frontier", "frontier"),
+            Self::Bank(_) => ("bank", "filter bank"),
         }
     }
 }
@@ -76,15 +60,10 @@ impl Content<'_> {
 impl FilterFile {
     /// Opens a file, or standard input if it is called -.
     pub fn open(path: &Path) -> Result<Self> {
-        let (name, bytes) = if is_stdin(path) {
-            ("standard input".into(), all_bytes(io::stdin()))
-        } else {
-            (path.display().to_string(), bytes_of(path))
-        };
-        match bytes {
-            Ok(bytes) => Ok(Self { name, bytes }),
-            Err(error) => Err(io_error(name, &error)),
-        }
+        let name = name_of(path);
+        let bytes = if is_stdin(path) { all_bytes(io::stdin()) } else { bytes_of(path) };
+        let bytes = bytes.map_err(|error| io_error(&name, &error))?;
+        Ok(Self { name, bytes })
     }
 
     pub fn bytes(&self) -> &[u8] {
@@ -94,7 +73,8 @@ impl FilterFile {
         }
     }
 
-    /// What the file holds. Of a blocked or modular filter or a bank, only the footer is checked: see [`verified`](Self::verified).
+    /// What the file holds. A blocked or modular filter and a bank are not read, so only their footer is checked.
+    /// [`verified`](Self::verified) checks all of them.
     pub fn content(&self) -> Result<Content<'_>> {
         let bytes = self.bytes();
         if State::is_state(bytes) {
@@ -120,7 +100,8 @@ impl FilterFile {
         content.map_err(|error| self.error(error))
     }
 
-    /// What the file holds, read whole to verify its checksums: a damaged filter could report its keys absent.
+    /// What the file holds, with all checksums verified, because a damaged filter could report that its keys are
+    /// absent.
     pub fn verified(&self) -> Result<Content<'_>> {
         let content = self.content()?;
         self.verify(&content)?;
@@ -138,14 +119,14 @@ impl FilterFile {
         verified.map_err(|error| self.error(error))
     }
 
-    /// The filter in the file, which `build` made or could have made, with only its footer checked.
+    /// The filter in the file if it is of a kind that `build` makes. Only its footer is checked.
     pub fn view(&self) -> Result<FixedView<'_>> {
         match self.content()? {
             Content::Blocked(view) => Ok(FixedView::Blocked(view)),
             Content::Modular(view) => Ok(FixedView::Modular(view)),
             other => {
-                let (name, kind) = (&self.name, other.kind());
-                Err(anyhow!("{name}: {kind}, not a blocked filter (give one that `bloomline build` made)"))
+                let (name, (_, kind)) = (&self.name, other.kind());
+                Err(anyhow!("{name}: a {kind}, not a blocked filter (give one that `bloomline build` made)"))
             }
         }
     }
@@ -157,40 +138,27 @@ impl FilterFile {
         view.to_filter().with_context(|| self.name.clone())
     }
 
-    /// [`fixed`](Self::fixed) for what takes no modules.
-    pub fn filter(&self) -> Result<BloomFilter> {
-        match self.fixed()? {
-            Fixed::Blocked(filter) => Ok(filter),
-            Fixed::Modular(_) => {
-                let name = &self.name;
-                Err(anyhow!("{name}: a modular filter, not a blocked filter (build it with --modules 1)"))
-            }
-        }
-    }
-
     /// The filter, and the state around it, of content that can be united.
-    pub fn part<'a>(&self, content: &'a Content, do_this: &str) -> Result<(Part<'a>, Option<&'a State>)> {
+    pub fn part<'a>(
+        &self,
+        content: &'a Content,
+        do_this: &str,
+    ) -> Result<(FilterView<'a>, Option<&'a State>)> {
         Ok(match content {
-            Content::Blocked(view) => (Part::Fixed(FixedView::Blocked(*view)), None),
-            Content::Modular(view) => (Part::Fixed(FixedView::Modular(*view)), None),
-            Content::Scalable(filter) => (Part::Growing(filter), None),
-            Content::State(state) => match &state.filter {
-                Filter::Fixed(filter) => (Part::Fixed(FixedView::Blocked(filter.as_view())), Some(state)),
-                Filter::Growing(filter) => (Part::Growing(filter), Some(state)),
-            },
+            Content::Blocked(view) => (FilterView::Fixed(FixedView::Blocked(*view)), None),
+            Content::Modular(view) => (FilterView::Fixed(FixedView::Modular(*view)), None),
+            Content::Scalable(filter) => (FilterView::Growing(filter), None),
+            Content::State(state) => (state.filter.as_view(), Some(state)),
             _ => {
-                return Err(self.cannot(
-                    content,
-                    do_this,
-                    "blocked, modular or scalable filters, or states of dedup",
-                ));
+                let remedy = "blocked, modular or scalable filters, or states of dedup";
+                return Err(self.cannot(content, do_this, remedy));
             }
         })
     }
 
-    /// The error for content that a command has no use for.
+    /// The error for content that a command cannot use.
     pub fn cannot(&self, content: &Content, do_this: &str, remedy: &str) -> Error {
-        anyhow!("{}: {} cannot {do_this} (give {remedy})", self.name, content.kind())
+        anyhow!("{}: a {} cannot {do_this} (give {remedy})", self.name, content.kind().1)
     }
 
     pub fn error(&self, error: DecodeError) -> Error {
@@ -204,7 +172,7 @@ impl FilterFile {
             | DecodeError::RegionChecksum { .. } => {
                 anyhow!("{name}: the file is damaged: checksum mismatch (rebuild it, or fetch it again)")
             }
-            // `main` says what helps.
+            // `main` adds the remedy.
             DecodeError::OutOfMemory { .. } => Error::new(error).context(name.clone()),
             // These errors say what to do.
             DecodeError::Version { .. } | DecodeError::HashValue { .. } => {
@@ -229,9 +197,10 @@ fn bytes_of(path: &Path) -> io::Result<Bytes> {
     }
     if metadata.is_file() {
         #[expect(unsafe_code, reason = "there is no safe way to map a file")]
-        // SAFETY: a mapping is sound as long as nobody changes the file. `output::NewFile` never does: it replaces the
-        // file. Another program that overwrites or truncates a file being read causes wrong answers, or a bus error
-        // that ends the process; any byte is a valid `u8`, and no reference to what they decode to is kept.
+        // SAFETY: a mapping is sound as long as nobody changes the file. `output::NewFile` never changes a file,
+        // because it replaces it. If another program overwrites or truncates a file that is being read, answers are
+        // wrong or a bus error ends the process. Any byte is a valid `u8`, and no reference to what the bytes decode to
+        // is kept.
         return unsafe { Mmap::map(&file) }.map(Bytes::Mapped);
     }
     all_bytes(file)

@@ -1,10 +1,10 @@
-//! Filters of fixed size, as `build` makes them: of blocks, or of modules of blocks.
+//! The filters that commands make. A filter of fixed size consists of blocks, or of modules of blocks.
 #![forbid(unsafe_code)]
 
 use std::io::{self, Write};
 
 use bloomline::sizing::ModularSizing;
-use bloomline::variants::{ModularBloomFilter, ModularView};
+use bloomline::variants::{ModularBloomFilter, ModularView, ScalableBloomFilter};
 use bloomline::{BloomFilter, BloomView, BuildError, KeyEstimate, MismatchError, Sizing};
 
 use crate::numbers::counted;
@@ -20,18 +20,65 @@ pub enum FixedView<'a> {
     Modular(ModularView<'a>),
 }
 
-/// What the filters or views of both kinds have.
+pub enum Filter {
+    Fixed(Fixed),
+    Growing(ScalableBloomFilter),
+}
+
+pub enum FilterView<'a> {
+    Fixed(FixedView<'a>),
+    Growing(&'a ScalableBloomFilter),
+}
+
+/// What both kinds can do.
 macro_rules! either {
-    ($kind:ident, $of:expr, $filter:ident => $result:expr) => {
+    ($kind:ident::{$one:ident, $other:ident}, $of:expr, $filter:ident => $result:expr) => {
         match $of {
-            $kind::Blocked($filter) => $result,
-            $kind::Modular($filter) => $result,
+            $kind::$one($filter) => $result,
+            $kind::$other($filter) => $result,
         }
+    };
+    ($of:expr, $filter:ident => $result:expr) => {
+        either!(Self::{Blocked, Modular}, $of, $filter => $result)
     };
 }
 
+/// Methods that both kinds have.
+macro_rules! methods {
+    ($one:ident, $other:ident: $($name:ident -> $type:ty),+) => {
+        $(pub fn $name(&self) -> $type {
+            either!(Self::{$one, $other}, self, view => view.$name())
+        })+
+    };
+}
+
+impl Filter {
+    pub fn as_view(&self) -> FilterView<'_> {
+        match self {
+            Self::Fixed(filter) => FilterView::Fixed(filter.as_view()),
+            Self::Growing(filter) => FilterView::Growing(filter),
+        }
+    }
+
+    pub fn write_standalone(&self, out: impl Write) -> io::Result<()> {
+        either!(Self::{Fixed, Growing}, self, filter => filter.write_standalone(out))
+    }
+}
+
+impl FilterView<'_> {
+    methods!(Fixed, Growing: seed -> u64, estimated_fpr -> f64);
+
+    /// `None` if it grows.
+    pub fn n_blocks(&self) -> Option<usize> {
+        match self {
+            Self::Fixed(view) => Some(view.n_blocks()),
+            Self::Growing(_) => None,
+        }
+    }
+}
+
 impl Fixed {
-    /// Of one module, it is a blocked filter, which older programs read too.
+    /// A filter of one module is made as a blocked filter, because older programs read that too.
     pub fn with_sizing(sizing: ModularSizing) -> Result<Self, BuildError> {
         match sizing.n_modules() {
             1 => BloomFilter::with_sizing(Sizing::new(sizing.n_blocks(), sizing.k())?).map(Self::Blocked),
@@ -47,11 +94,11 @@ impl Fixed {
     }
 
     pub fn insert_batch(&mut self, hashes: &[u64]) {
-        either!(Self, self, filter => filter.insert_batch(hashes));
+        either!(self, filter => filter.insert_batch(hashes));
     }
 
     pub fn fold(&mut self, factor: usize) -> Result<(), BuildError> {
-        either!(Self, self, filter => filter.fold(factor))
+        either!(self, filter => filter.fold(factor))
     }
 
     /// Both must be of one kind.
@@ -64,15 +111,19 @@ impl Fixed {
     }
 
     pub fn standalone_len(&self) -> usize {
-        either!(Self, self, filter => filter.standalone_len())
+        either!(self, filter => filter.standalone_len())
     }
 
     pub fn write_standalone(&self, out: impl Write) -> io::Result<()> {
-        either!(Self, self, filter => filter.write_standalone(out))
+        either!(self, filter => filter.write_standalone(out))
     }
 }
 
 impl FixedView<'_> {
+    // `n_blocks` is of each module.
+    methods!(Blocked, Modular: n_blocks -> usize, k -> u32, seed -> u64, byte_len -> usize);
+    methods!(Blocked, Modular: known_keys -> Option<u64>, estimated_keys -> Option<KeyEstimate>, estimated_fpr -> f64);
+
     pub fn is_modular(&self) -> bool {
         matches!(self, Self::Modular(_))
     }
@@ -84,19 +135,6 @@ impl FixedView<'_> {
         }
     }
 
-    /// Of each module.
-    pub fn n_blocks(&self) -> usize {
-        either!(Self, self, view => view.n_blocks())
-    }
-
-    pub fn k(&self) -> u32 {
-        either!(Self, self, view => view.k())
-    }
-
-    pub fn seed(&self) -> u64 {
-        either!(Self, self, view => view.seed())
-    }
-
     pub fn sizing(&self) -> ModularSizing {
         ModularSizing::new(self.n_modules(), self.n_blocks(), self.k()).expect("a filter's")
     }
@@ -106,22 +144,6 @@ impl FixedView<'_> {
         let blocks = counted(self.n_blocks() as u64, "block");
         let modules = || counted(self.n_modules() as u64, "module");
         if self.is_modular() { format!("{} of {blocks}", modules()) } else { blocks }
-    }
-
-    pub fn byte_len(&self) -> usize {
-        either!(Self, self, view => view.byte_len())
-    }
-
-    pub fn known_keys(&self) -> Option<u64> {
-        either!(Self, self, view => view.known_keys())
-    }
-
-    pub fn estimated_keys(&self) -> Option<KeyEstimate> {
-        either!(Self, self, view => view.estimated_keys())
-    }
-
-    pub fn estimated_fpr(&self) -> f64 {
-        either!(Self, self, view => view.estimated_fpr())
     }
 
     /// Without its keys.
@@ -144,7 +166,7 @@ impl FixedView<'_> {
 
     pub fn to_folded(self, factor: usize) -> Result<Fixed, BuildError> {
         let mut filter = match self {
-            // In less memory.
+            // This needs less memory than to copy and then fold.
             Self::Blocked(view) => return view.to_folded(factor).map(Fixed::Blocked),
             Self::Modular(view) => view.to_filter()?,
         };

@@ -1,4 +1,4 @@
-//! Filter files as output: no state of dedup is overwritten by accident.
+//! Writes filter files, but overwrites no state of dedup by accident.
 #![forbid(unsafe_code)]
 
 use std::fs::File;
@@ -9,8 +9,7 @@ use anyhow::{Result, bail, ensure};
 use bloomline::StandaloneKind;
 use clap::Args;
 
-use crate::input::is_same_file;
-use crate::output::{FileLock, NewFile, followed, io_error, is_stream};
+use crate::output::{FileLock, NewFile, followed, io_error, is_same_file, is_stream};
 use crate::state::State;
 
 #[derive(Args)]
@@ -27,23 +26,23 @@ pub struct Output {
 }
 
 impl Output {
-    /// Finds out now whether the file may be written. `read` are the files that it is made of.
+    /// Fails now if the file must not be written. `read` are the files that it is made of, which it may replace.
     pub fn create<'a>(&self, read: impl IntoIterator<Item = &'a PathBuf>) -> Result<GuardedFile> {
-        // Resolved once: a link that is changed meanwhile leads to a file that is not locked.
+        // Resolved once, because a link that is changed meanwhile would lead to a file that is not locked.
         let path = if is_stream(&self.path) { self.path.clone() } else { followed(&self.path)? };
         let file = NewFile::create(&path)?;
         let is_read = read.into_iter().any(|other| is_same_file(&path, other));
         let mut guarded = GuardedFile { file, path, replaces_all: self.replace_state || is_read, lock: None };
         guarded.lock(Some("wait for it to end, or name another file").filter(|_| !guarded.replaces_all))?;
         if !is_read {
-            // Until it is written: this can take hours, in which others may use the file.
+            // Unlocked until it is written, because others may use the file in the hours that this can last.
             guarded.lock = None;
         }
         Ok(guarded)
     }
 }
 
-/// A new file, for which no state is lost.
+/// A new file that replaces no state, unless that was asked for.
 pub struct GuardedFile {
     file: NewFile,
     path: PathBuf,
@@ -60,7 +59,7 @@ impl GuardedFile {
         self.file.write(write)
     }
 
-    /// Keeps runs of dedup off the file, and fails if it is a state that must stay.
+    /// Keeps runs of dedup off the file. Fails if it is a state that must stay.
     fn lock(&mut self, if_in_use: Option<&str>) -> Result<()> {
         if is_stream(&self.path) {
             return Ok(());
@@ -84,7 +83,7 @@ pub fn refuse_state(path: &Path, remedy: &str) -> Result<()> {
     Ok(())
 }
 
-/// Fails if the file, which is to be read as lines, is one that bloomline wrote.
+/// Fails if a file that is to be read as lines is a filter or a state.
 pub fn refuse_as_lines(name: &str, file: &mut File) -> Result<()> {
     let end = end_of(file).map_err(|error| io_error(name, &error))?;
     let kind = match StandaloneKind::of(&end) {
@@ -95,7 +94,7 @@ pub fn refuse_as_lines(name: &str, file: &mut File) -> Result<()> {
     bail!("{name}: {kind}, not lines (name a file of lines, or give --raw to read it as lines)")
 }
 
-/// The last bytes of a file that is at its start, and stays there.
+/// The last bytes of a file. It is read from its start afterwards.
 fn end_of(file: &mut File) -> io::Result<Vec<u8>> {
     const LEN: u64 = 64;
     let mut end = Vec::new();

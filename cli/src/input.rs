@@ -4,36 +4,34 @@
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::num::NonZeroUsize;
-#[cfg(unix)]
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, ensure};
 use clap::Args;
 
 use crate::numbers::count_from_1;
-use crate::output::{io_error, is_read_from};
+use crate::output::{io_error, is_read_from, is_same_file};
 
-// Given last: the heading is that of all options after it.
-#[derive(Args)]
+// Files, and how to read them. Commands flatten it last, because its heading counts for all options after it.
+#[derive(Args, Clone)]
 #[command(next_help_heading = "Input")]
-pub struct InputArguments {
+pub struct Input {
     /// Files of lines, plain, gzip or zstd; stdin if none or -
     #[arg(value_name = "FILE", help_heading = None)]
-    files: Vec<PathBuf>,
+    pub files: Vec<PathBuf>,
     /// Read the names of files from LIST, ended by NUL
     ///
     /// `find -print0` writes such a list; - is standard input.
     #[arg(long, value_name = "LIST", conflicts_with = "files")]
-    files0_from: Option<PathBuf>,
+    pub files0_from: Option<PathBuf>,
     /// Do not decompress input
     ///
     /// Otherwise, gzip and zstd are known by their first bytes, and filters and
     /// states are refused.
     #[arg(long)]
-    raw: bool,
+    pub raw: bool,
     #[command(flatten)]
-    rule: KeyRule,
+    pub rule: KeyRule,
 }
 
 /// What a line is, and which part of it is the key.
@@ -66,16 +64,6 @@ pub struct KeyRule {
     pub delimiter: Option<u8>,
 }
 
-/// Files, and how to read them.
-#[derive(Clone)]
-pub struct Input {
-    pub files: Vec<PathBuf>,
-    /// Where the names of the files are from.
-    pub list: Option<PathBuf>,
-    pub raw: bool,
-    pub rule: KeyRule,
-}
-
 fn length(text: &str) -> Result<NonZeroUsize, String> {
     count_from_1(text).map(|length| NonZeroUsize::new(length).expect("at least 1"))
 }
@@ -92,26 +80,16 @@ fn delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
-/// How lines end.
-#[derive(Clone, Copy)]
-pub enum Ends {
-    With(u8),
-    After(usize),
-}
-
 impl KeyRule {
-    pub fn ends(&self) -> Ends {
-        match self.length {
-            Some(length) => Ends::After(length.get()),
-            None => Ends::With(if self.null { 0 } else { b'\n' }),
-        }
+    /// The byte that ends lines without a length.
+    pub fn end(&self) -> u8 {
+        if self.null { 0 } else { b'\n' }
     }
 
     pub fn delimiter(&self) -> u8 {
         self.delimiter.unwrap_or(b'\t')
     }
 
-    /// The options that give this rule, for messages.
     pub fn options(&self) -> String {
         let flags = [(self.null, "--null"), (self.crlf, "--crlf"), (self.integers, "--integers")];
         let numbers = [("--length", self.length), ("--column", self.column)];
@@ -123,27 +101,14 @@ impl KeyRule {
     }
 }
 
-impl InputArguments {
-    /// Reads the list of files, if there is one.
-    pub fn resolve(&self) -> Result<Input> {
-        let files = match &self.files0_from {
-            Some(list) => names(list)?,
-            None if self.files.is_empty() => vec!["-".into()],
-            None => self.files.clone(),
-        };
-        let mut rule = self.rule.clone();
-        rule.delimiter = rule.delimiter.filter(|&byte| byte != b'\t');
-        Ok(Input { files, list: self.files0_from.clone(), raw: self.raw, rule })
-    }
-}
-
 /// The names in a list, each ended by NUL.
 fn names(list: &Path) -> Result<Vec<PathBuf>> {
+    let name = name_of(list);
     let mut text = Vec::new();
-    let (name, read) = if is_stdin(list) {
-        ("standard input".into(), io::stdin().read_to_end(&mut text))
+    let read = if is_stdin(list) {
+        io::stdin().read_to_end(&mut text)
     } else {
-        (list.display().to_string(), File::open(list).and_then(|mut file| file.read_to_end(&mut text)))
+        File::open(list).and_then(|mut file| file.read_to_end(&mut text))
     };
     read.map_err(|error| io_error(&name, &error))?;
     ensure!(
@@ -177,12 +142,21 @@ fn path_of(name: &[u8]) -> Option<PathBuf> {
 }
 
 impl Input {
+    /// Reads the list of files, if there is one.
+    pub fn resolve(&self) -> Result<Self> {
+        let mut input = self.clone();
+        if let Some(list) = &self.files0_from {
+            input.files = names(list)?;
+        } else if self.files.is_empty() {
+            input.files = vec!["-".into()];
+        }
+        input.rule.delimiter = self.rule.delimiter.filter(|&byte| byte != b'\t');
+        Ok(input)
+    }
+
     /// The name of the file with this index, for messages.
     pub fn name(&self, file: usize) -> String {
-        match self.files.get(file) {
-            Some(file) if !is_stdin(file) => file.display().to_string(),
-            _ => "standard input".into(),
-        }
+        self.files.get(file).map_or("standard input".into(), |file| name_of(file))
     }
 
     /// Whether the lines can be read twice.
@@ -190,17 +164,17 @@ impl Input {
         total_bytes(&self.files).is_some()
     }
 
-    /// Whether `file` is one of them, or their list, under any name.
+    /// Whether `file`, by any of its names, is one of them or their list.
     pub fn has(&self, file: &Path) -> bool {
         let is_file =
             |other: &PathBuf| if is_stdin(other) { is_read_from(file) } else { is_same_file(file, other) };
-        self.files.iter().chain(&self.list).any(is_file)
+        self.files.iter().chain(&self.files0_from).any(is_file)
     }
 
-    /// Finds out now whether all files can be read, not after an hour of reading the first.
+    /// Fails now if a file cannot be read, instead of after an hour of reading the first one.
     pub fn check(&self) -> Result<()> {
         for file in self.files.iter().filter(|file| !is_stdin(file)) {
-            // Opening a pipe would wait for its writer.
+            // A pipe is not opened, because that would wait for its writer.
             let opened = match fs::metadata(file) {
                 Ok(metadata) if metadata.is_file() => File::open(file).map(drop),
                 Ok(metadata) if metadata.is_dir() => Err(ErrorKind::IsADirectory.into()),
@@ -212,7 +186,7 @@ impl Input {
     }
 }
 
-/// The bytes of all files, for progress; `None` if one is not a regular file.
+/// The bytes of all files, or `None` if one is not a regular file.
 pub fn total_bytes<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Option<u64> {
     let size = |file: &PathBuf| {
         let metadata = if is_stdin(file) { None } else { fs::metadata(file).ok() };
@@ -221,22 +195,11 @@ pub fn total_bytes<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Option<u
     files.into_iter().map(size).sum()
 }
 
-/// Whether both paths lead to one regular file, which may have several hard links.
-#[cfg(unix)]
-pub fn is_same_file(one: &Path, other: &Path) -> bool {
-    let place = |path| {
-        let metadata = fs::metadata(path).ok().filter(Metadata::is_file)?;
-        Some((metadata.dev(), metadata.ino()))
-    };
-    place(one).is_some_and(|one| place(other) == Some(one))
-}
-
-#[cfg(not(unix))]
-pub fn is_same_file(one: &Path, other: &Path) -> bool {
-    fs::canonicalize(one)
-        .is_ok_and(|one| one.is_file() && fs::canonicalize(other).is_ok_and(|other| other == one))
-}
-
 pub fn is_stdin(file: &Path) -> bool {
     file.as_os_str() == "-"
+}
+
+/// The name of an input, for messages.
+pub fn name_of(file: &Path) -> String {
+    if is_stdin(file) { "standard input".into() } else { file.display().to_string() }
 }

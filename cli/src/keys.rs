@@ -4,10 +4,6 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Read};
 use std::iter;
-#[cfg(unix)]
-use std::os::fd::{AsFd, BorrowedFd};
-#[cfg(unix)]
-use std::os::unix::fs::MetadataExt;
 use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::thread;
@@ -17,21 +13,21 @@ use bloomline::hash_key;
 
 use crate::decompress::{READ, decompressed, read_error};
 use crate::guard::refuse_as_lines;
-use crate::input::{Ends, Input, KeyRule, is_stdin, total_bytes};
+use crate::input::{Input, KeyRule, is_stdin, total_bytes};
 use crate::numbers::counted;
-use crate::output::{io_error, note};
+use crate::output::{io_error, is_output, note, stdin};
 use crate::progress::Progress;
 use crate::signals::lock;
 
 /// Some whole lines of one file, with what ends them.
 pub struct Chunk<'a> {
     input: &'a Input,
-    /// Index of the file, and lines before these in it: the order in which chunks are read.
+    /// Index of the file, and the number of lines before these in it. Chunks are read in this order.
     position: (usize, u64),
     buffer: Vec<u8>,
     /// Bytes of the buffer that are lines.
     len: usize,
-    /// Where the next line begins, for each line.
+    /// For each line, where the next one begins.
     ends: Vec<usize>,
 }
 
@@ -40,7 +36,8 @@ impl<'a> Chunk<'a> {
         Self { input, position: (0, 0), buffer: Vec::new(), len: 0, ends: Vec::new() }
     }
 
-    /// Replaces `hashes` by the hashes of the keys, up to the first line without one, which is an error.
+    /// Replaces `hashes` by the hashes of the keys. A line without a key is an error, but the hashes of the lines
+    /// before it are kept.
     pub fn hash(&self, seed: u64, hashes: &mut Vec<u64>) -> Result<()> {
         hashes.clear();
         let (rule, delimiter) = (&self.input.rule, self.input.rule.delimiter());
@@ -77,30 +74,24 @@ impl<'a> Chunk<'a> {
         })
     }
 
+    // Apart from the loop, which would otherwise run 3% more instructions.
     fn not_an_integer(&self, i: usize, key: &[u8]) -> Error {
-        anyhow!(
-            "{} is not an integer of up to 64 bits: {} (remove it, or omit --integers)",
-            self.line(i),
-            quoted(key)
-        )
+        self.wrong(i, "is not an integer of up to 64 bits", key, "omit --integers")
     }
 
     fn has_no_column(&self, i: usize, line: &[u8]) -> Error {
-        let column = self.input.rule.column.map_or(0, usize::from);
-        anyhow!(
-            "{} has no column {column}: {} (remove it, or change --column or --delimiter)",
-            self.line(i),
-            quoted(line)
-        )
+        let what = format!("has no column {}", self.input.rule.column.map_or(0, usize::from));
+        self.wrong(i, &what, line, "change --column or --delimiter")
     }
 
-    /// The file and number of the `i`-th line.
-    fn line(&self, i: usize) -> String {
+    /// The error for the `i`-th line.
+    fn wrong(&self, i: usize, what: &str, text: &[u8], remedy: &str) -> Error {
         let (file, n_before) = self.position;
-        format!("{}: line {}", self.input.name(file), n_before + i as u64 + 1)
+        let (name, number) = (self.input.name(file), n_before + i as u64 + 1);
+        anyhow!("{name}: line {number} {what}: {} (remove it, or {remedy})", quoted(text))
     }
 
-    /// Appends the lines whose flag `is` this, with their ends. Lines without a flag are left out.
+    /// Appends the lines whose flag is `is`, with their ends. Lines without a flag are left out.
     pub fn copy(&self, flags: &[bool], is: bool, to: &mut Vec<u8>) -> Result<()> {
         let n_bytes = self.len;
         to.try_reserve(n_bytes)
@@ -117,34 +108,32 @@ impl<'a> Chunk<'a> {
         Ok(())
     }
 
-    /// Finds the ends of the lines.
     fn find_ends(&mut self) {
         self.ends.clear();
-        match self.input.rule.ends() {
-            Ends::With(byte) => {
-                self.ends.extend(memchr::memchr_iter(byte, &self.buffer[..self.len]).map(|at| at + 1));
-            }
-            Ends::After(length) => self.ends.extend((1..=self.len / length).map(|i| i * length)),
+        let (rule, lines) = (&self.input.rule, &self.buffer[..self.len]);
+        match rule.length {
+            Some(length) => self.ends.extend((1..=self.len / length).map(|i| i * length.get())),
+            None => self.ends.extend(memchr::memchr_iter(rule.end(), lines).map(|at| at + 1)),
         }
     }
 }
 
-/// For messages: the text, or its beginning.
+/// The text or its beginning, for messages.
 fn quoted(text: &[u8]) -> String {
     const SHOWN: usize = 40;
     let more = if text.len() > SHOWN { "..." } else { "" };
     format!("{:?}{more}", String::from_utf8_lossy(&text[..text.len().min(SHOWN)]))
 }
 
-/// The field of `line` with this number, from 1 on.
+/// The field with this number, counted from 1.
 fn field(line: &[u8], number: usize, delimiter: u8) -> Option<&[u8]> {
     let mut ends = memchr::memchr_iter(delimiter, line).chain([line.len()]);
     let start = if number == 1 { 0 } else { ends.nth(number - 2)? + 1 };
     Some(&line[start..ends.next()?])
 }
 
-/// A decimal integer from −2^63 to 2^64 − 1, as a `u64` with the same [key](bloomline::Key). White space around it is
-/// ignored.
+/// A decimal integer from −2^63 to 2^64 − 1 as the `u64` that has the same [key](bloomline::Key). White space around it
+/// is ignored.
 fn integer(text: &[u8]) -> Option<u64> {
     let text = str::from_utf8(text.trim_ascii()).ok()?;
     text.parse().or_else(|_| text.parse().map(i64::cast_unsigned)).ok()
@@ -167,7 +156,7 @@ struct Reader<'a> {
     n_lines: u64,
     n_file_lines: u64,
     progress: Progress,
-    /// Whether to look for lines that end with CR LF: their number, and the index of the first file with one.
+    /// Whether to count lines that end with CR LF, their number, and the index of the first file with one.
     looks_for_crs: bool,
     n_crs: u64,
     first_cr: usize,
@@ -175,11 +164,11 @@ struct Reader<'a> {
     has_failed: bool,
 }
 
-/// Reading, a third of the work, is done by one thread at a time.
+/// More threads would wait, because reading is a third of the work and is done by one thread at a time.
 const MAX_THREADS: usize = 4;
 
 impl<'a> Keys<'a> {
-    /// From the first line on; `doing` is the progress bar's label. With `quiet`, there is no bar and no note.
+    /// `doing` is the label of the progress bar. With `quiet`, there is neither a bar nor a note.
     pub fn new(input: &'a Input, doing: &'static str, quiet: bool) -> Self {
         let KeyRule { null, length, crlf, integers, .. } = input.rule;
         let reader = Reader {
@@ -189,7 +178,7 @@ impl<'a> Keys<'a> {
             rest: Vec::new(),
             n_lines: 0,
             n_file_lines: 0,
-            progress: if quiet { Progress::hidden() } else { progress(input, doing) },
+            progress: progress(input, doing, quiet),
             looks_for_crs: !quiet && !null && length.is_none() && !crlf && !integers,
             n_crs: 0,
             first_cr: 0,
@@ -198,14 +187,14 @@ impl<'a> Keys<'a> {
         Self { reader, chunk: Chunk::new(input) }
     }
 
-    /// Without notes on what is read, which will be read again.
+    /// Without notes, because the same input will be read again.
     pub fn without_notes(mut self) -> Self {
         self.reader.looks_for_crs = false;
         self
     }
 
-    /// What can be read without waiting, a few thousand lines at most; `None` at the end. A file that cannot be read is
-    /// reported, and the next one is read.
+    /// The lines that can be read without waiting, a few thousand at most, or `None` at the end. If a file cannot be
+    /// read, that is reported, and the next one is read.
     pub fn next_chunk(&mut self) -> Option<&Chunk<'a>> {
         loop {
             match self.reader.read(&mut self.chunk) {
@@ -218,7 +207,7 @@ impl<'a> Keys<'a> {
         Some(&self.chunk)
     }
 
-    /// Notes what is to be said of all lines, and returns whether all files could be read.
+    /// Prints the notes on all lines, and returns whether all files could be read.
     pub fn end(self) -> bool {
         self.reader.note_crs();
         !self.reader.has_failed
@@ -230,7 +219,7 @@ impl<'a> Keys<'a> {
     pub fn hash_all(self, seed: u64, each: impl FnMut(&[u64]) + Send) -> Result<u64> {
         let input = self.reader.input;
         let (reader, each) = (Mutex::new(self.reader), Mutex::new(each));
-        // An error comes with its place in the input: the first counts, whichever thread is faster.
+        // Each error has its place in the input, so that the first one is reported whichever thread is faster.
         let work = || {
             let (mut chunk, mut hashes) = (Chunk::new(input), Vec::new());
             loop {
@@ -251,13 +240,13 @@ impl<'a> Keys<'a> {
                 lock(&each)(&hashes);
             }
         };
-        // A pipe has one reader: a second one, always waiting, would get it in small pieces.
+        // A pipe gets one reader, because a second one would always wait for it, and both would get small pieces.
         let n_threads = match thread::available_parallelism() {
             Ok(n) if input.is_of_files() => n.get().min(MAX_THREADS),
             _ => 1,
         };
         let failed = thread::scope(|scope| {
-            // Without a thread, if the system has none left, the others do its work.
+            // If the system has no thread left, the remaining ones do its work.
             let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
             let others: Vec<_> = (1..n_threads).map_while(start).collect();
             let mine = work();
@@ -279,6 +268,7 @@ impl<'a> Keys<'a> {
 impl<'a> Reader<'a> {
     /// Reads at least one whole line, or returns `false` at the end of the last file.
     fn read(&mut self, chunk: &mut Chunk<'a>) -> Result<bool> {
+        let rule = &self.input.rule;
         let mut filled = self.rest.len();
         self.grow(&mut chunk.buffer, filled.max(READ))?;
         chunk.buffer[..filled].copy_from_slice(&self.rest);
@@ -295,7 +285,7 @@ impl<'a> Reader<'a> {
                 return Ok(false);
             };
             let searched = filled;
-            // No more at a time, even if the buffer has held a long line.
+            // Never more at a time, although the buffer may have grown for a long line.
             let room = chunk.buffer.len().min(filled + READ);
             match reader.read(&mut chunk.buffer[filled..room]) {
                 Ok(0) => filled = self.end_file(&mut chunk.buffer, filled)?,
@@ -304,9 +294,9 @@ impl<'a> Reader<'a> {
                 Err(error) => return Err(read_error(&self.file(), &error)),
             }
             let read = &chunk.buffer[searched..filled];
-            chunk.len = match self.input.rule.ends() {
-                Ends::With(byte) => memchr::memrchr(byte, read).map_or(0, |at| searched + at + 1),
-                Ends::After(length) => filled - filled % length,
+            chunk.len = match rule.length {
+                Some(length) => filled - filled % length,
+                None => memchr::memrchr(rule.end(), read).map_or(0, |at| searched + at + 1),
             };
         }
         let (lines, rest) = chunk.buffer[..filled].split_at(chunk.len);
@@ -320,9 +310,9 @@ impl<'a> Reader<'a> {
             self.n_crs += crs as u64;
         }
         chunk.position = (file, self.n_file_lines);
-        let n_lines = match self.input.rule.ends() {
-            Ends::With(byte) => memchr::memchr_iter(byte, lines).count(),
-            Ends::After(length) => lines.len() / length,
+        let n_lines = match rule.length {
+            Some(length) => lines.len() / length,
+            None => memchr::memchr_iter(rule.end(), lines).count(),
         } as u64;
         self.n_lines += n_lines;
         self.n_file_lines += n_lines;
@@ -342,7 +332,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reports why the last opened file cannot be read, and goes on with the next one.
+    /// Reports why the last opened file cannot be read, so that the next one is read.
     fn leave_file(&mut self, error: &Error) {
         note(format_args!("{error:#}"));
         self.has_failed = true;
@@ -380,7 +370,7 @@ impl<'a> Reader<'a> {
         let failed = |error: io::Error| io_error(&name, &error);
         const ALSO_OUTPUT: &str = "is also the output, which would be read as input (write to another file)";
         let source: Box<dyn Read + Send> = if is_stdin(file) {
-            ensure!(!is_output(&io::stdin()), "{name}: {ALSO_OUTPUT}");
+            ensure!(!stdin().is_ok_and(|stdin| is_output(&stdin)), "{name}: {ALSO_OUTPUT}");
             Box::new(io::stdin())
         } else {
             let mut opened = File::open(file).map_err(failed)?;
@@ -397,47 +387,28 @@ impl<'a> Reader<'a> {
         Ok(true)
     }
 
-    /// Ends the last line, if nothing ends it: the next file begins with another line. Returns the bytes filled.
+    /// Ends the last line if nothing does, because the next file begins with a new one. Returns the bytes filled.
     fn end_file(&mut self, buffer: &mut [u8], filled: usize) -> Result<usize> {
         self.open = None;
-        match self.input.rule.ends() {
-            Ends::With(byte) if filled > 0 => {
-                buffer[filled] = byte; // the buffer was not full, as it was read into
-                return Ok(filled + 1);
-            }
-            Ends::After(length) => ensure!(
-                filled.is_multiple_of(length),
-                "{}: the last line has {} of {length} bytes (check the file and --length)",
-                self.file(),
-                filled % length
-            ),
-            Ends::With(_) => (),
+        let rule = &self.input.rule;
+        if let Some(length) = rule.length {
+            let (name, rest) = (self.file(), filled % length);
+            ensure!(
+                rest == 0,
+                "{name}: the last line has {rest} of {length} bytes (check the file and --length)"
+            );
+        } else if filled > 0 {
+            buffer[filled] = rule.end(); // the buffer was not full, as it was read into
+            return Ok(filled + 1);
         }
         Ok(filled)
     }
 }
 
-/// Without a bar where it would overwrite what is typed, or the end of output that does not end in a newline.
-fn progress(input: &Input, doing: &'static str) -> Progress {
+/// There is no bar where it would overwrite what is typed, or the end of output that has no newline.
+fn progress(input: &Input, doing: &'static str, quiet: bool) -> Progress {
     let reads_stdin = input.files.iter().any(|file| is_stdin(file));
-    let ends_lines = matches!(input.rule.ends(), Ends::With(b'\n'));
-    if reads_stdin && io::stdin().is_terminal() || !ends_lines && io::stdout().is_terminal() {
-        return Progress::hidden();
-    }
-    Progress::new(doing, total_bytes(&input.files))
-}
-
-/// Whether `input` is the file that standard output goes to.
-#[cfg(unix)]
-fn is_output(input: &impl AsFd) -> bool {
-    let place = |fd: BorrowedFd| {
-        let metadata = File::from(fd.try_clone_to_owned().ok()?).metadata().ok()?;
-        metadata.is_file().then(|| (metadata.dev(), metadata.ino()))
-    };
-    place(input.as_fd()).is_some_and(|input| place(io::stdout().as_fd()) == Some(input))
-}
-
-#[cfg(not(unix))]
-fn is_output<T>(_: &T) -> bool {
-    false
+    let ends_lines = input.rule.length.is_none() && !input.rule.null;
+    let is_in_the_way = reads_stdin && io::stdin().is_terminal() || !ends_lines && io::stdout().is_terminal();
+    Progress::new(doing, total_bytes(&input.files), quiet || is_in_the_way)
 }

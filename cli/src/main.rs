@@ -1,5 +1,5 @@
-//! `bloomline` on the command line: commands on filters of keys, and `dedup` with its states. Neither folder imports the
-//! other. Each subcommand has a file; `completions` and `man` share `shell.rs`.
+//! `bloomline` on the command line. `filters` has the commands on filters of keys, and `states` has `dedup` and `grow`.
+//! Neither folder imports from its neighbour. Each subcommand has a file, but `completions` and `man` share `shell.rs`.
 #![deny(unsafe_code)]
 
 mod decompress;
@@ -42,7 +42,7 @@ use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use filters::{build, check, estimate, fold, info, merge, plan};
-use output::{PipeClosed, Printer};
+use output::{Printer, is_pipe_closed};
 use states::{dedup, grow};
 
 /// Drop repeated lines; build and query Bloom filters of lines
@@ -86,8 +86,8 @@ fn main() -> ExitCode {
     let begun = signals::let_writes_fail().map_err(Error::from);
     match begun.and_then(|()| arguments()).and_then(run) {
         Ok(code) => code,
-        // The status of a process that SIGPIPE ends; shells report nothing then.
-        Err(error) if error.is::<PipeClosed>() => ExitCode::from(128 + 13),
+        // The status of a process that SIGPIPE ends, because shells do not report that signal.
+        Err(error) if is_pipe_closed(&error) => ExitCode::from(128 + 13),
         Err(error) => {
             output::note(format_args!("{error:#}{}", remedy(&error)));
             ExitCode::from(2)
@@ -95,14 +95,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// The arguments, or in one line what is wrong with them; clap would use several.
+/// The arguments, or what is wrong with them in one line instead of clap's several.
 fn arguments() -> Result<Arguments> {
     let error = match Arguments::try_parse() {
         Ok(arguments) => return Ok(arguments),
         Err(error) => error,
     };
     if !error.use_stderr() && !io::stdout().is_terminal() {
-        // Help or version. clap would not report that it cannot be written.
+        // Help or version, printed here because clap would not report that it cannot be written.
         Printer::new().print(error.to_string())?;
         process::exit(0);
     }
@@ -117,7 +117,7 @@ fn arguments() -> Result<Arguments> {
     Err(anyhow!("{} ({suggestion}see --help)", lines.join(" ").trim_start_matches("error: ")))
 }
 
-/// For errors of any command that do not say what to do.
+/// What to do about the library's errors that do not say so.
 fn remedy(error: &Error) -> &'static str {
     let is_sizing = matches!(error.downcast_ref(), Some(BuildError::OutOfMemory { .. }));
     let is_decoding = matches!(error.downcast_ref(), Some(DecodeError::OutOfMemory { .. }));
@@ -126,10 +126,11 @@ fn remedy(error: &Error) -> &'static str {
 
 fn run(arguments: Arguments) -> Result<ExitCode> {
     match arguments.command {
+        // These two have exit statuses of their own.
+        Command::Check(arguments) => return check::run(&arguments),
+        Command::Dedup(arguments) => return dedup::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Build(arguments) => build::run(&arguments),
-        Command::Check(arguments) => check::run(&arguments),
-        Command::Dedup(arguments) => dedup::run(&arguments),
         Command::Grow(arguments) => grow::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
         Command::Estimate(arguments) => estimate::run(&arguments),
@@ -137,5 +138,6 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Fold(arguments) => fold::run(&arguments),
         Command::Completions(arguments) => shell::completions(&arguments, Arguments::command()),
         Command::Man(arguments) => shell::man(&arguments, Arguments::command()),
-    }
+    }?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -16,7 +16,8 @@ pub fn count(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| "give a whole number, such as 1000000, 1e6 or 1M".into())
 }
 
-/// Without the commas between groups of three digits, and without underscores. A comma is no decimal point.
+/// Removes underscores, and commas between groups of three digits. Any other comma is refused, because it may be meant
+/// as a decimal point.
 fn ungrouped(digits: &str) -> Option<String> {
     let groups: Vec<_> = digits.split(',').collect();
     let is_group = |group: &&str| group.len() == 3 && group.bytes().all(|byte| byte.is_ascii_digit());
@@ -24,7 +25,6 @@ fn ungrouped(digits: &str) -> Option<String> {
     (groups.len() == 1 || is_grouped).then(|| groups.concat().replace('_', ""))
 }
 
-/// A count of at least one.
 pub fn count_from_1(text: &str) -> Result<usize, String> {
     count(text).and_then(|count| if count == 0 { Err("give at least 1".into()) } else { Ok(count) })
 }
@@ -60,7 +60,7 @@ pub fn bytes(text: &str) -> Result<usize, String> {
         "MiB" => 1024_f64.powi(2),
         "GiB" => 1024_f64.powi(3),
         "TiB" => 1024_f64.powi(4),
-        // A count's letters are powers of 1,000; other programs' are powers of 1,024.
+        // In a count, these letters are powers of 1,000, but for bytes most programs use powers of 1,024.
         unit @ ("k" | "K" | "M" | "G" | "T") => {
             let unit = unit.to_uppercase();
             return Err(format!(
@@ -96,12 +96,12 @@ pub fn estimate(estimate: Option<KeyEstimate>) -> String {
     estimate.map_or_else(|| "too many to estimate".into(), text)
 }
 
-/// The estimate plus four standard errors: almost never fewer than there are.
+/// The estimate plus four standard errors, which is almost never below the true number.
 pub fn at_most(estimate: KeyEstimate) -> u64 {
     estimate.keys + (4.0 * estimate.standard_error).ceil() as u64
 }
 
-/// The estimate less four standard errors: almost never more than there are.
+/// The estimate less four standard errors, which is almost never above the true number.
 pub fn at_least(estimate: KeyEstimate) -> u64 {
     estimate.keys.saturating_sub((4.0 * estimate.standard_error).ceil() as u64)
 }
@@ -127,9 +127,9 @@ fn scaled(mut number: f64, units: &[&str]) -> String {
     format!("{} {unit}", significant(number))
 }
 
-/// A fraction in per cent, or with a power of ten if that would be mostly zeros; [`share`] reads both.
+/// A fraction in per cent, or with a power of ten where per cent would be mostly zeros. [`share`] reads both.
 pub fn percent(share: f64) -> String {
-    // Two keys of one 64-bit hash are more likely.
+    // It is more likely that two keys have one 64-bit hash.
     let share = if share < 1e-20 { 0.0 } else { share };
     if share == 0.0 || share >= 1e-6 {
         return significant(100.0 * share) + "%";
@@ -141,7 +141,7 @@ pub fn percent(share: f64) -> String {
 
 /// At most three significant digits.
 fn significant(number: f64) -> String {
-    // The exponent after rounding: 0.9999 has that of 1.
+    // The exponent after rounding, because 0.9999 is written as 1.
     let scientific = format!("{number:.2e}");
     let (_, exponent) = scientific.split_once('e').expect("scientific notation");
     let decimals = (2 - exponent.parse::<i32>().expect("an exponent")).max(0) as usize;
@@ -172,30 +172,24 @@ mod tests {
 
     #[test]
     fn shares_are_read() {
-        assert_eq!(share("0.01"), Ok(0.01));
-        assert_eq!(share("1%"), Ok(0.01));
-        assert_eq!(share("2.5 %"), Ok(0.025));
+        let shares = ["0.01", "1%", "2.5 %", "5%", "0.99", "100"].map(share);
+        assert_eq!(shares, [0.01, 0.01, 0.025, 0.05, 0.99, 100.0].map(Ok));
         assert!(share("5").unwrap_err().contains("did you mean 5%?"));
-        assert_eq!((share("5%"), share("100"), share("0.99")), (Ok(0.05), Ok(100.0), Ok(0.99)));
         assert!(share("one").is_err() && share("nan").is_err() && share("%").is_err());
     }
 
     #[test]
     fn bytes_are_read() {
-        for (text, number) in [("4096", 4096), ("1e3", 1000), ("1.2GB", 1_200_000_000), ("64 MiB", 64 << 20)]
-        {
+        let plain = [("4096", 4096), ("1e3", 1000), ("1.2GB", 1_200_000_000), ("64 MiB", 64 << 20)];
+        for (text, number) in plain.into_iter().chain([("1,950,720", 1_950_720), ("1,950 kB", 1_950_000)]) {
             assert_eq!(bytes(text), Ok(number), "{text}");
         }
-        assert_eq!((bytes("1,950,720"), bytes("1,950 kB")), (Ok(1_950_720), Ok(1_950_000)));
         for wrong in ["", "MB", "1XB", "-1", "1e40", "1,95", "1,0000"] {
             assert!(bytes(wrong).is_err(), "{wrong}");
         }
         for unit in ["k", "K", "M", "G", "T"] {
-            let error = bytes(&format!("64{unit}")).unwrap_err();
-            assert!(
-                error.contains(&format!("give {0}B", unit.to_uppercase())) && error.contains("iB "),
-                "{error}"
-            );
+            let remedy = format!("give {0}B for powers of 1,000, or {0}iB ", unit.to_uppercase());
+            assert!(bytes(&format!("64{unit}")).unwrap_err().contains(&remedy), "{unit}");
         }
     }
 
@@ -203,7 +197,6 @@ mod tests {
     fn what_is_written_can_be_read() {
         let is_close = |read: usize, number: f64| (read as f64 / number - 1.0).abs() <= 0.005;
         for i in 0..20_000 {
-            // Of every order of magnitude.
             let number = bloomline::mix(i) >> (i % 64);
             let read = number as usize;
             assert_eq!((count(&grouped(number)), bytes(&grouped(number))), (Ok(read), Ok(read)));

@@ -1,9 +1,9 @@
-//! Output: standard output, notes on standard error, and files that appear whole or not at all.
+//! Writes to standard output, notes to standard error, and files that appear whole or not at all.
 #![forbid(unsafe_code)]
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, Metadata, TryLockError};
 use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
 #[cfg(unix)]
 use std::os::fd::AsFd;
@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use anyhow::{Error, Result, anyhow, ensure};
 use bloomline_replace::{Target, end_of_links};
+use serde_json::Value;
 use tempfile::TempPath;
 
 use crate::progress::suspended;
@@ -23,7 +24,7 @@ use crate::signals;
 
 /// Prints a line to standard error. If that fails, there is nowhere to report it.
 pub fn note(text: fmt::Arguments) {
-    // A file's name can have control characters: a newline, or what a terminal obeys.
+    // Control characters in a file's name could break the line or command a terminal, so they are escaped.
     let mut line = String::new();
     for letter in text.to_string().chars() {
         if letter.is_control() { line.extend(letter.escape_default()) } else { line.push(letter) }
@@ -31,7 +32,8 @@ pub fn note(text: fmt::Arguments) {
     let _ = suspended(|| writeln!(io::stderr(), "bloomline: {line}"));
 }
 
-/// As [`note`], while a signal ends the process: waits a second, not for a reader of standard error that has stopped.
+/// [`note`] while a signal ends the process. Waits for a second at most, because the reader of standard error may have
+/// stopped.
 pub fn last_note(text: fmt::Arguments) {
     let (text, (done, is_done)) = (text.to_string(), mpsc::channel());
     thread::spawn(move || {
@@ -59,19 +61,7 @@ pub fn io_error(name: impl fmt::Display, error: &io::Error) -> Error {
     anyhow!("{name}: {what} ({remedy})")
 }
 
-/// The reader of standard output has exited, as `head` does: not an error to report.
-#[derive(Debug)]
-pub struct PipeClosed;
-
-impl fmt::Display for PipeClosed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("standard output: the pipe was closed")
-    }
-}
-
-impl std::error::Error for PipeClosed {}
-
-/// Standard output, with errors instead of panics.
+/// Standard output. Errors are returned, where `println!` would panic.
 pub struct Printer {
     out: StdoutLock<'static>,
     is_open: bool,
@@ -86,17 +76,23 @@ impl Printer {
     pub fn print(&mut self, bytes: impl AsRef<[u8]>) -> Result<()> {
         let mut write = || {
             if !self.is_open {
-                // The standard library takes a descriptor that cannot be written to for success.
+                // For a descriptor that cannot be written to, the standard library reports success.
                 stdout().and_then(|mut file| file.write(&[])).or_else(if_supported)?;
                 self.is_open = true;
             }
             self.out.write_all(bytes.as_ref()).and_then(|()| self.out.flush())
         };
         let written = if io::stdout().is_terminal() { suspended(write) } else { write() };
-        written.map_err(|error| write_error("standard output", &error))
+        written.map_err(|error| write_error("standard output", error))
     }
 
-    /// Waits until what was printed to a file is on disk. Some file systems report only then that they are full.
+    /// Prints a JSON object.
+    pub fn print_json(&mut self, object: &Value) -> Result<()> {
+        self.print(format!("{object:#}\n"))
+    }
+
+    /// Waits until what was printed to a file is on disk, because some file systems report only then that they are
+    /// full.
     pub fn sync() -> Result<()> {
         // A pipe or a device has nothing to sync.
         let sync = |file: File| if file.metadata()?.is_file() { file.sync_all() } else { Ok(()) };
@@ -104,16 +100,18 @@ impl Printer {
     }
 }
 
-/// The error, unless this system has no such call.
+/// Ignores the error of a system that has no such call.
 fn if_supported<T: Default>(error: io::Error) -> io::Result<T> {
     if error.kind() == ErrorKind::Unsupported { Ok(T::default()) } else { Err(error) }
 }
 
-pub fn write_error(name: impl fmt::Display, error: &io::Error) -> Error {
-    match error.kind() {
-        ErrorKind::BrokenPipe => Error::new(PipeClosed),
-        _ => io_error(name, error),
-    }
+fn write_error(name: impl fmt::Display, error: io::Error) -> Error {
+    if error.kind() == ErrorKind::BrokenPipe { error.into() } else { io_error(name, &error) }
+}
+
+/// Whether the reader of an output has exited, as `head` does, which is not an error to report.
+pub fn is_pipe_closed(error: &Error) -> bool {
+    error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == ErrorKind::BrokenPipe)
 }
 
 /// Standard input or output, unbuffered.
@@ -127,51 +125,72 @@ fn unbuffered<T>(_: &T) -> io::Result<File> {
     Err(ErrorKind::Unsupported.into())
 }
 
+pub fn stdin() -> io::Result<File> {
+    unbuffered(&io::stdin())
+}
+
 fn stdout() -> io::Result<File> {
     unbuffered(&io::stdout())
 }
 
-/// Whether `path` is the file that standard output goes to.
-pub fn is_printed_to(path: &Path) -> bool {
-    stdout().is_ok_and(|file| is_file_at(&file, path))
+/// Where a regular file is, whatever its name.
+#[cfg(unix)]
+fn place(metadata: io::Result<Metadata>) -> Option<(u64, u64)> {
+    metadata.ok().filter(Metadata::is_file).map(|file| (file.dev(), file.ino()))
 }
 
-/// Whether `path` is the file that standard input comes from.
-pub fn is_read_from(path: &Path) -> bool {
-    unbuffered(&io::stdin()).is_ok_and(|file| is_file_at(&file, path))
-}
-
-fn is_file_at(file: &File, path: &Path) -> bool {
-    file.metadata().is_ok_and(|metadata| metadata.is_file()) && is_at(file, path)
+/// Other systems do not say, so all files count as one.
+#[cfg(not(unix))]
+fn place(metadata: io::Result<Metadata>) -> Option<()> {
+    metadata.ok().filter(Metadata::is_file).map(drop)
 }
 
 /// Whether `file` is what the path leads to now: another process may have removed or replaced it.
 fn is_at(file: &File, path: &Path) -> bool {
-    #[cfg(unix)]
-    let is_same =
-        |one: fs::Metadata, other: fs::Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
-    #[cfg(not(unix))]
-    let is_same = |_: fs::Metadata, _: fs::Metadata| true;
-    file.metadata().is_ok_and(|one| fs::metadata(path).is_ok_and(|other| is_same(one, other)))
+    place(file.metadata()).is_some_and(|one| place(fs::metadata(path)) == Some(one))
 }
 
-/// At most 200 bytes of a name, to which more is added: 255 are the limit on most systems.
+/// Whether `path` is the file that standard output goes to.
+pub fn is_printed_to(path: &Path) -> bool {
+    stdout().is_ok_and(|file| is_at(&file, path))
+}
+
+/// Whether `path` is the file that standard input comes from.
+pub fn is_read_from(path: &Path) -> bool {
+    stdin().is_ok_and(|file| is_at(&file, path))
+}
+
+/// Whether standard output goes to `file`.
+pub fn is_output(file: &File) -> bool {
+    place(file.metadata()).is_some_and(|file| stdout().is_ok_and(|out| place(out.metadata()) == Some(file)))
+}
+
+/// Whether both paths lead to one regular file, which may have several hard links.
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
+    if cfg!(unix) {
+        return place(fs::metadata(one)).is_some_and(|one| place(fs::metadata(other)) == Some(one));
+    }
+    let canonical = |path: &Path| fs::canonicalize(path).ok().filter(|path| path.is_file());
+    canonical(one).is_some_and(|one| canonical(other) == Some(one))
+}
+
+/// At most 200 bytes of a name, so that there is room for more. Most systems allow 255.
 fn beginning(name: &OsStr) -> String {
     name.to_string_lossy().chars().take(50).collect()
 }
 
-/// A file that appears whole, synced to disk, or not at all: until then its name keeps what it had.
+/// A file that appears whole and synced to disk, or not at all. Until then, what had its name before stays there.
 pub struct NewFile {
     name: PathBuf,
     file: File,
-    /// What it replaces. Standard output, pipes and devices are written to as they are.
+    /// What it replaces. `None` for standard output, pipes and devices, which are written to directly.
     target: Option<Target>,
 }
 
 const SUFFIX: &str = ".bloomline.tmp";
 
 impl NewFile {
-    /// Finds out now whether the file can be written, not after an hour of reading keys. `-` is standard output.
+    /// Fails now if the file cannot be written, instead of after an hour of reading keys. `-` is standard output.
     pub fn create(name: &Path) -> Result<Self> {
         let failed = |error: io::Error| io_error(name.display(), &error);
         if is_stream(name) {
@@ -190,7 +209,7 @@ impl NewFile {
         let file = loop {
             let mut temporary = signals::temporary();
             let (file, path) = target.temporary(&prefix, SUFFIX).map_err(failed)?.into_parts();
-            // Another run may have removed the file before it was locked. Where there are no locks, no run does.
+            // Another run may have removed the file before it was locked. Without locks, no run removes any.
             let _ = file.lock();
             if path.exists() {
                 *temporary = Some(path);
@@ -200,16 +219,15 @@ impl NewFile {
         Ok(Self { name: name.to_owned(), file, target: Some(target) })
     }
 
-    /// Writes the content, syncs it and renames the file into place.
     pub fn write(mut self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
         let written = write(&mut self.file).and_then(|()| self.rename());
-        written.map_err(|error| write_error(self.name.display(), &error))
+        written.map_err(|error| write_error(self.name.display(), error))
     }
 
     fn rename(&self) -> io::Result<()> {
         let Some(target) = &self.target else { return Ok(()) };
         self.file.sync_all()?;
-        // Locked until renamed, so that a signal finds the file under one name or the other.
+        // Locked until renamed, so that a signal finds the file under its old name or its new one.
         let mut temporary = signals::temporary();
         let Some(path) = temporary.take() else { signals::wait_for_end() };
         target.replace(path)
@@ -222,7 +240,7 @@ impl Drop for NewFile {
     }
 }
 
-/// Whether it is written to as it is, not replaced: standard output, a pipe or a device.
+/// Whether the file is written to instead of replaced, because it is standard output, a pipe or a device.
 pub fn is_stream(name: &Path) -> bool {
     is_stdout(name) || fs::metadata(name).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
@@ -241,11 +259,12 @@ pub fn check_json(json: bool, output: &Path) -> Result<()> {
 }
 
 fn open_stream(name: &Path) -> io::Result<File> {
-    // By descriptor: what /dev/stdout leads to may have no path that can be opened, or be appended to.
+    // The descriptor, because the path /dev/stdout cannot always be opened, and a file that is appended to would be
+    // overwritten.
     if is_stdout(name) { stdout() } else { File::options().write(true).open(name) }
 }
 
-/// Removes the temporary files of runs that were killed: nobody holds their locks.
+/// Removes temporary files that nobody has locked, because their runs were killed.
 fn remove_leftovers(directory: &Path, prefix: &str) {
     const LETTERS: usize = 6;
     let is_one = |name: &str| {
@@ -266,8 +285,8 @@ fn remove_leftovers(directory: &Path, prefix: &str) {
     }
 }
 
-/// Opens a file to lock, or makes it; `AlreadyExists` if another run removes or makes it at the same time. Another user's
-/// can be read, which is enough to lock it.
+/// Opens a file to lock, or creates it. The error is `AlreadyExists` if another run removes or creates it meanwhile. A
+/// file of another user is opened for reading, which is enough to lock it.
 fn open_lock(path: &Path) -> io::Result<File> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_file() && found.len() == 0 => {
@@ -281,7 +300,7 @@ fn open_lock(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Whether both paths lead to one place, in which a file is or will be.
+/// Whether both paths lead to one file, which need not exist yet.
 pub fn leads_to(one: &Path, other: &Path) -> bool {
     let place = |path: &Path| {
         let target = Target::of(path).ok()?;
@@ -290,14 +309,14 @@ pub fn leads_to(one: &Path, other: &Path) -> bool {
     place(one).is_some_and(|one| place(other) == Some(one))
 }
 
-/// A path as it is typed into a shell.
+/// A path, quoted for a shell.
 pub fn typed(path: &Path) -> String {
     let name = path.to_string_lossy();
     let name = if name.starts_with('-') { format!("./{name}") } else { name.into_owned() };
     shlex::try_quote(&name).map_or(name.clone(), |quoted| quoted.into_owned())
 }
 
-/// What symbolic links, also to its directory, lead to now; any other path is returned as it is.
+/// What a path leads to now if it or its directory is a symbolic link. Otherwise the path itself.
 pub fn followed(path: &Path) -> Result<PathBuf> {
     let end = if path.is_symlink() { end_of_links(path) } else { Ok(path.to_owned()) };
     let end = end.map_err(|error| io_error(path.display(), &error))?;
@@ -308,14 +327,14 @@ pub fn followed(path: &Path) -> Result<PathBuf> {
     })
 }
 
-/// A lock on a file that is read and then replaced: held by one process at a time.
+/// A lock on a file that is read and then replaced, so that one process at a time does so.
 pub struct FileLock(());
 
 impl FileLock {
-    /// Waits for another process that holds it, or fails with a remedy if there is one.
+    /// If another process holds the lock, fails with the remedy, or waits if there is none.
     pub fn of(name: &Path, remedy: Option<&str>) -> Result<Self> {
         let target = Target::of(name).map_err(|error| io_error(name.display(), &error))?;
-        // Beside the file, which is itself replaced; a name that no other program has.
+        // A file beside it, because the file itself is replaced. No other program uses such a name.
         let mut lock = OsString::from(".");
         lock.push(if target.name.len() <= 230 { target.name } else { beginning(&target.name).into() });
         lock.push(".bloomline.lock");
@@ -341,7 +360,8 @@ impl FileLock {
                     is_noted = true;
                     file.lock().map_err(failed)?;
                 }
-                // As on some network file systems. Two runs at once may print lines twice, and lose none.
+                // Some network file systems have no locks. Two runs at once may then print a line twice, but they lose
+                // none.
                 Err(TryLockError::Error(error)) => {
                     static NOTED: Once = Once::new();
                     let name = name.display();
@@ -352,7 +372,7 @@ impl FileLock {
                     });
                 }
             }
-            // The one who held it has removed it, or someone else has a new one already.
+            // The process that held the lock may have removed the file, and a third one may have created it again.
             let mut locked = signals::locked();
             if is_at(&file, &path) {
                 *locked = Some((TempPath::try_from_path(path)?, file));

@@ -2,10 +2,14 @@
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
+use std::fmt;
 use std::io::{self, IsTerminal, Read};
 use std::sync::Mutex;
+use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressBarIter, ProgressDrawTarget, ProgressStyle};
+use indicatif::{
+    HumanDuration, ProgressBar, ProgressBarIter, ProgressDrawTarget, ProgressState, ProgressStyle,
+};
 
 use crate::signals::lock;
 
@@ -15,32 +19,25 @@ static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 /// A bar on standard error until dropped, if that is a terminal. One at a time.
 pub struct Progress {
     bar: ProgressBar,
-    /// What is drawn now.
-    stage: Cell<Stage>,
+    /// Whether it is still to be drawn. It is not in the first half second, in which many commands end.
+    is_waiting: Cell<bool>,
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Stage {
-    Never,
-    /// Not in the first half second, in which many commands end.
-    NotYet,
-    Bar,
-    /// After a second: earlier, the time left is a guess.
-    BarWithEta,
+/// The time left. It is not shown in the first second, because it would be a guess.
+fn eta(state: &ProgressState, out: &mut dyn fmt::Write) {
+    if state.elapsed().as_secs() >= 1 {
+        let _ = write!(out, " ETA {:#}", HumanDuration(state.eta()));
+    }
 }
 
 impl Progress {
-    /// `total` is in bytes; without it, the bytes done are shown, with no time left.
-    pub fn new(doing: &'static str, total: Option<u64>) -> Self {
-        if !io::stderr().is_terminal() {
-            return Self::hidden();
+    /// `total` is in bytes. Without it, the bytes done are shown, but no time left.
+    pub fn new(doing: &'static str, total: Option<u64>, quiet: bool) -> Self {
+        if quiet || !io::stderr().is_terminal() {
+            return Self { bar: ProgressBar::hidden(), is_waiting: Cell::new(false) };
         }
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden()).with_prefix(doing);
-        Self { bar, stage: Cell::new(Stage::NotYet) }
-    }
-
-    pub fn hidden() -> Self {
-        Self { bar: ProgressBar::hidden(), stage: Cell::new(Stage::Never) }
+        Self { bar, is_waiting: Cell::new(true) }
     }
 
     pub fn add(&self, done: u64) {
@@ -48,7 +45,6 @@ impl Progress {
         self.draw();
     }
 
-    /// Shows `count` of what is named, and how many a second.
     pub fn count(&self, count: u64, what: &str) {
         self.draw();
         if !self.bar.is_hidden() {
@@ -58,29 +54,23 @@ impl Progress {
         }
     }
 
-    /// Adds the bytes read from `reader` as they are read.
     pub fn reading<R: Read>(&self, reader: R) -> ProgressBarIter<R> {
         self.bar.wrap_read(reader)
     }
 
     fn draw(&self) {
-        let (stage, elapsed) = (self.stage.get(), self.bar.elapsed().as_secs_f64());
-        let next = match stage {
-            Stage::NotYet if elapsed >= 0.5 => Stage::Bar,
-            Stage::Bar if elapsed >= 1.0 => Stage::BarWithEta,
-            _ => return,
-        };
-        self.stage.set(next);
-        let template = match (self.bar.length(), next) {
-            (None, _) => "{prefix} {bytes} {msg}",
-            (Some(_), Stage::BarWithEta) => "{prefix} {wide_bar} {percent:>3} % {msg} ETA {eta}",
-            (Some(_), _) => "{prefix} {wide_bar} {percent:>3} % {msg}",
-        };
-        self.bar.set_style(ProgressStyle::with_template(template).expect("a valid template"));
-        if stage == Stage::NotYet {
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
-            *lock(&SHOWN) = Some(self.bar.clone());
+        if !self.is_waiting.get() || self.bar.elapsed() < Duration::from_millis(500) {
+            return;
         }
+        self.is_waiting.set(false);
+        let template = match self.bar.length() {
+            None => "{prefix} {bytes} {msg}",
+            Some(_) => "{prefix} {wide_bar} {percent:>3} % {msg}{eta_later}",
+        };
+        let style = ProgressStyle::with_template(template).expect("a valid template");
+        self.bar.set_style(style.with_key("eta_later", eta));
+        self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        *lock(&SHOWN) = Some(self.bar.clone());
     }
 }
 
@@ -93,7 +83,7 @@ impl Drop for Progress {
     }
 }
 
-/// Takes the bar off the terminal while `write` writes to it.
+/// Removes the bar from the terminal while `write` writes to it.
 pub fn suspended<T>(write: impl FnOnce() -> T) -> T {
     let shown = lock(&SHOWN).clone();
     match shown {

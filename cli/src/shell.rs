@@ -1,8 +1,6 @@
 //! `bloomline completions` and `bloomline man`
 #![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
 use anyhow::{Result, anyhow};
 use clap::{Args, Command};
 use clap_complete::Shell;
@@ -37,14 +35,13 @@ pub struct Man {
     command: Option<String>,
 }
 
-pub fn completions(arguments: &Completions, mut command: Command) -> Result<ExitCode> {
+pub fn completions(arguments: &Completions, mut command: Command) -> Result<()> {
     let mut text = Vec::new();
     clap_complete::generate(arguments.shell, &mut command, "bloomline", &mut text);
-    Printer::new().print(text)?;
-    Ok(ExitCode::SUCCESS)
+    Printer::new().print(text)
 }
 
-pub fn man(arguments: &Man, mut command: Command) -> Result<ExitCode> {
+pub fn man(arguments: &Man, mut command: Command) -> Result<()> {
     command.build();
     if let Some(name) = &arguments.command {
         let found = command.find_subcommand(name).cloned();
@@ -60,11 +57,10 @@ pub fn man(arguments: &Man, mut command: Command) -> Result<ExitCode> {
     let mut page = Vec::new();
     let source = concat!("bloomline ", env!("CARGO_PKG_VERSION"));
     clap_mangen::Man::new(command).source(source).render(&mut page)?;
-    Printer::new().print(with_tables(&String::from_utf8(page)?))?;
-    Ok(ExitCode::SUCCESS)
+    Printer::new().print(with_tables(&String::from_utf8(page)?))
 }
 
-/// Keeps indented lines as they are, examples and tables, and words in one piece.
+/// Keeps indented lines, which are examples and tables, and does not hyphenate words.
 fn with_tables(page: &str) -> String {
     let (mut text, mut is_table) = (String::new(), false);
     let page = page.replace(".SH EXTRA", ".SH EXAMPLES").replace(".SH SYNOPSIS", ".nh\n.SH SYNOPSIS");

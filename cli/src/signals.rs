@@ -14,12 +14,12 @@ type Action = Box<dyn FnOnce() + Send>;
 
 static BEFORE_END: Mutex<Option<Action>> = Mutex::new(None);
 
-/// Locks, whether or not another thread has panicked.
+/// Locks even if another thread has panicked.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes writes over a file-size limit fail with an error to report, instead of ending the process (SIGXFSZ).
+/// Makes a write over a file-size limit fail with an error. Otherwise SIGXFSZ would end the process.
 pub fn let_writes_fail() -> io::Result<()> {
     #[cfg(unix)]
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
@@ -32,13 +32,14 @@ pub fn before_end(action: impl FnOnce() + Send + 'static) -> io::Result<()> {
     watch()
 }
 
-/// The temporary file that Ctrl-C, SIGTERM and SIGHUP remove once [`watch`] has been called. One at a time.
+/// The temporary file that Ctrl-C, SIGTERM and SIGHUP remove once [`watch`] has been called. There is one at a time.
 pub fn temporary() -> MutexGuard<'static, Option<TempPath>> {
     static TEMPORARY: Mutex<Option<TempPath>> = Mutex::new(None);
     lock(&TEMPORARY)
 }
 
-/// The file that they remove and then unlock: afterwards it could be another process's lock. One at a time.
+/// The locked file that they remove before they unlock it, because an unlocked one could be another process's by then.
+/// There is one at a time.
 pub fn locked() -> MutexGuard<'static, Option<(TempPath, File)>> {
     static LOCKED: Mutex<Option<(TempPath, File)>> = Mutex::new(None);
     lock(&LOCKED)
@@ -54,7 +55,7 @@ pub fn watch() -> io::Result<()> {
     Ok(())
 }
 
-/// For a caller that finds a signal already ending the process.
+/// For callers that find that a signal is ending the process.
 pub fn wait_for_end() -> ! {
     loop {
         thread::park();
@@ -73,13 +74,13 @@ fn on_signals() -> io::Result<()> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM].iter().filter(|signal| is_watched(signal)))?;
     thread::spawn(move || {
         for signal in signals.forever() {
-            // On its own thread: a second signal then finds no action left and ends the process at once.
+            // On a thread of its own, so that a second signal finds no action left and ends the process at once.
             thread::spawn(move || {
                 let action = lock(&BEFORE_END).take();
                 action.into_iter().for_each(|action| action());
                 temporary().take();
                 locked().take();
-                // By the signal itself, so that a shell's loop stops as well.
+                // Ends by the signal itself, so that a shell's loop stops as well.
                 let _ = emulate_default_handler(signal);
             });
         }
@@ -87,7 +88,7 @@ fn on_signals() -> io::Result<()> {
     Ok(())
 }
 
-/// One bit per signal, from signal 1 on; `None` on systems where reading them takes unsafe code.
+/// One bit for each signal, beginning with signal 1. `None` on systems where only unsafe code can read them.
 #[cfg(unix)]
 fn ignored_signals() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;

@@ -11,6 +11,7 @@ use bloomline::variants::ScalableBloomFilter;
 use bloomline::{BloomFilter, BuildError, DecodeError, Sizing, StandaloneKind};
 use xxhash_rust::xxh64::xxh64;
 
+use crate::fixed::{Filter, FilterView, Fixed};
 use crate::input::KeyRule;
 use crate::numbers::percent;
 use crate::output::typed;
@@ -18,13 +19,13 @@ use crate::output::typed;
 /// The keys of the lines that `dedup` has printed so far.
 pub struct State {
     pub filter: Filter,
-    /// Keys that it was made for, at least 1; of a growing one, before it grows for the first time.
+    /// Keys that it was made for, at least 1. A growing state holds so many before it grows for the first time.
     pub capacity: u64,
     /// Keys put into the filter.
     pub keys: u64,
     /// The requested false-positive rate.
     pub fpr: f64,
-    /// Which part of a line is its key; `None` until dedup has used the state.
+    /// Which part of a line is its key, or `None` until dedup has used the state.
     pub rule: Option<KeyRule>,
 }
 
@@ -32,20 +33,13 @@ pub struct State {
 pub const INITIAL_CAPACITY: usize = 1_000_000;
 pub const FPR: f64 = 1e-6;
 
-pub enum Filter {
-    /// Takes a certain number of keys at the requested rate.
-    Fixed(BloomFilter),
-    /// Takes any number.
-    Growing(ScalableBloomFilter),
-}
-
 const MAGIC: [u8; 8] = *b"\x89bldup\r\n";
-/// Version 1 has no rule.
+/// Version 1 records no rule.
 const VERSION: u8 = 2;
 const FOOTER_BYTES: usize = 64;
 
 impl State {
-    /// Whether the bytes end like a state. Checks nothing else.
+    /// Whether the bytes end as a state does. Nothing else is checked.
     pub fn is_state(bytes: &[u8]) -> bool {
         bytes.ends_with(&MAGIC)
     }
@@ -90,7 +84,7 @@ impl State {
             }
             Filter::Growing(filter)
         } else {
-            Filter::Fixed(BloomFilter::from_standalone(filter).map_err(decoded)?)
+            Filter::Fixed(Fixed::Blocked(BloomFilter::from_standalone(filter).map_err(decoded)?))
         };
         Ok(Self { filter, capacity, keys, fpr, rule })
     }
@@ -106,42 +100,43 @@ impl State {
         out.write_all([signed.as_flattened(), &checksum, &MAGIC].concat().as_slice())
     }
 
-    /// Whether `fpr` is the requested rate, as it is printed: a rate that was read from a message can be given.
+    /// Whether `fpr` prints like the requested rate, so that users can type what a message shows.
     pub fn requests(&self, fpr: f64) -> bool {
         percent(fpr) == percent(self.fpr)
     }
 
-    /// The most keys that can be put in at the requested rate, by the model; `None` if it grows. It takes up to 30 ms.
+    /// The most keys that keep the requested rate by the model, or `None` if the filter grows. Runs for up to 30 ms.
     ///
-    /// The model does not depend on which keys came: a small filter's own rate is above it by chance half the time.
+    /// The model is the mean over all sets of keys, because a small filter's own rate is above it by chance half the
+    /// time.
     pub fn most_keys(&self) -> Option<u64> {
-        // A filter takes the keys that it was sized for: at the lowest rates, the model is off by 1/5,000.
+        // At the lowest rates the model is off by 1/5,000, but a filter must hold the keys that it was sized for.
         const ROUNDING: f64 = 1.001;
         const STEPS: u64 = 16;
-        let Filter::Fixed(filter) = &self.filter else { return None };
+        let FilterView::Fixed(filter) = self.filter.as_view() else { return None };
         let sizing = Sizing::new(filter.n_blocks(), filter.k()).ok()?;
         let rate = |keys| sizing.fpr(keys);
         let takes = |keys| rate(keys) <= self.fpr * ROUNDING;
-        // At 512 keys a bit, every block is full.
+        // With 512 keys for each bit, every block is full.
         let mut too_many = 512 * 512 * filter.n_blocks() as u64;
         let mut enough = if self.capacity < too_many && takes(self.capacity) { self.capacity } else { 0 };
         while too_many - enough > 1 + enough / 1_000_000 {
             let middle = enough + (too_many - enough) / 2;
             (enough, too_many) = if takes(middle) { (middle, too_many) } else { (enough, middle) };
         }
-        // Of these, some are dropped, and not put in: the mean of the rate while the filter fills. Four standard errors
-        // less, so that nobody is told that there are too many by chance.
+        // Some of these keys are dropped instead of put in. Their share is the mean of the rate while the filter fills.
+        // Four standard errors are subtracted, so that nobody is told by chance that there are too many.
         let rates = (0..STEPS).map(|step| rate(enough / STEPS * step + enough / (2 * STEPS)));
         let dropped = rates.sum::<f64>() / STEPS as f64 * enough as f64;
         Some(enough - (dropped - 4.0 * dropped.sqrt()).max(0.0) as u64)
     }
 
-    /// The rate at which it can grow: the requested one, unless the filter has used too much of it. `None` if the filter is
-    /// too full.
+    /// The rate at which it can grow. This is the requested rate, unless the filter has used up too much of it. `None`
+    /// if the filter is too full.
     pub fn enough_to_grow(&self) -> Option<f64> {
-        let Filter::Fixed(filter) = &self.filter else { return Some(self.fpr) };
+        let FilterView::Fixed(filter) = self.filter.as_view() else { return Some(self.fpr) };
         let rate = filter.estimated_fpr();
-        // The lowest for an empty filter is in the error for too low a rate.
+        // The lowest rate of an empty filter is found in the error for too low a rate.
         let empty = BloomFilter::with_blocks(1, filter.k()).ok()?;
         let lowest = match ScalableBloomFilter::from_filter(empty, 1, f64::MIN_POSITIVE) {
             Err(BuildError::Fpr { lowest, .. }) => rate + lowest,
@@ -172,7 +167,7 @@ const IS_CRLF: u64 = 1 << 2;
 const IS_INTEGERS: u64 = 1 << 3;
 const DELIMITER_SHIFT: u32 = 8;
 
-/// Column, length and flags, as a footer has them.
+/// Column, length and flags in a footer.
 fn words_of(rule: Option<&KeyRule>) -> [u64; 3] {
     let Some(rule) = rule else { return [0; 3] };
     let bits = [(rule.null, IS_NULL), (rule.crlf, IS_CRLF), (rule.integers, IS_INTEGERS)];
@@ -182,7 +177,7 @@ fn words_of(rule: Option<&KeyRule>) -> [u64; 3] {
     [number(rule.column), number(rule.length), flags | delimiter << DELIMITER_SHIFT]
 }
 
-/// The rule, if one was recorded; `None` if no options give these words.
+/// The rule if one was recorded. `None` if no options have these words.
 fn rule_of(words: [u64; 3]) -> Option<Option<KeyRule>> {
     let [column, length, flags] = words;
     if words == [0; 3] {
@@ -202,28 +197,4 @@ fn rule_of(words: [u64; 3]) -> Option<Option<KeyRule>> {
         && (rule.length.is_none() || !(rule.null || rule.crlf || rule.integers || rule.column.is_some()))
         && (rule.delimiter.is_none() || rule.column.is_some());
     (is_possible && words_of(Some(&rule)) == words).then_some(Some(rule))
-}
-
-impl Filter {
-    pub fn write_standalone(&self, out: impl Write) -> io::Result<()> {
-        match self {
-            Self::Fixed(filter) => filter.write_standalone(out),
-            Self::Growing(filter) => filter.write_standalone(out),
-        }
-    }
-
-    pub fn seed(&self) -> u64 {
-        match self {
-            Self::Fixed(filter) => filter.seed(),
-            Self::Growing(filter) => filter.seed(),
-        }
-    }
-
-    /// By the bits that are set: that of these keys, where the model's is the mean over all keys.
-    pub fn estimated_fpr(&self) -> f64 {
-        match self {
-            Self::Fixed(filter) => filter.estimated_fpr(),
-            Self::Growing(filter) => filter.estimated_fpr(),
-        }
-    }
 }

@@ -10,9 +10,8 @@ use std::io::Write;
 use bloomline::{BloomFilter, FilterBuilder, Sizing};
 use predicates::prelude::*;
 use predicates::str::contains;
-use serde_json::Value;
 
-use common::{Place, lines};
+use common::{Place, gzip, lines, objects, stdout};
 
 /// Keys of all kinds, to find any that is lost, as at the end of a buffer.
 fn odd_keys() -> Vec<Vec<u8>> {
@@ -44,28 +43,19 @@ fn a_built_file_is_the_library_s_filter() {
     let keys = odd_keys();
     place.write("keys", joined(&keys, b'\n'));
     let expected = filter_of(BloomFilter::with_fpr(50_000, 0.01).unwrap(), keys.iter().map(Vec::as_slice));
-    place.bloomline(&["build", "-o", "f", "--keys", "50_000", "keys"]).assert().success();
+    place.run("build -o f --keys 50_000 keys").success();
     assert!(place.read("f") == expected);
     // From a pipe, compressed, and replacing an old one.
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(&joined(&keys[..100], b'\n')).unwrap();
-    let mut gzip = gzip.finish().unwrap();
-    let mut second = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    second.write_all(&joined(&keys[100..], b'\n')).unwrap();
-    gzip.extend(second.finish().unwrap()); // two members, as `cat a.gz b.gz` makes
-    let zstd = [&keys[..100], &keys[100..]]
-        .map(|keys| zstd::encode_all(&joined(keys, b'\n')[..], 1).unwrap())
-        .concat();
+    // Two members, as `cat a.gz b.gz` makes.
+    let parts = [&keys[..100], &keys[100..]].map(|keys| joined(keys, b'\n'));
+    let gzip = parts.each_ref().map(gzip).concat();
+    let zstd = parts.map(|part| zstd::encode_all(&part[..], 1).unwrap()).concat();
     let skipped = [&b"\x5a\x2a\x4d\x18\x03\0\0\0any"[..], &zstd].concat(); // as pzstd makes
     for bytes in [joined(&keys, b'\n'), gzip, zstd, skipped] {
-        place
-            .bloomline(&["build", "-o", "f", "--keys", "50000"])
-            .write_stdin(bytes.clone())
-            .assert()
-            .success();
+        place.feed("build -o f --keys 50000", bytes.clone()).success();
         assert!(place.read("f") == expected);
         place.write("any-name", bytes);
-        place.bloomline(&["build", "-o", "f", "--keys", "50000", "any-name"]).assert().success();
+        place.run("build -o f --keys 50000 any-name").success();
         assert!(place.read("f") == expected);
     }
 }
@@ -75,36 +65,22 @@ fn keys_end_as_the_arguments_say() {
     let place = Place::new();
     let keys: Vec<Vec<u8>> = vec![b"two\nlines".into(), b"".into(), b"last".into()];
     let expected = filter_of(BloomFilter::with_fpr(3, 0.01).unwrap(), keys.iter().map(Vec::as_slice));
-    place
-        .bloomline(&["build", "-0", "-o", "f", "--keys", "3"])
-        .write_stdin(joined(&keys, 0))
-        .assert()
-        .success();
+    place.feed("build -0 -o f --keys 3", joined(&keys, 0)).success();
     assert_eq!(place.read("f"), expected);
     // The end of a file ends its last key: the next file begins with another.
     place.write("a", b"two\nlines\0");
     place.write("b", b"\0last");
-    place
-        .bloomline(&["build", "--null", "-o", "f", "--keys", "3", "a", "-", "b"])
-        .write_stdin("")
-        .assert()
-        .success();
+    place.feed("build --null -o f --keys 3 a - b", "").success();
     assert_eq!(place.read("f"), expected);
     place.write("first", "ant");
     place.write("second", "bee");
-    place.bloomline(&["dedup", "-q", "first", "second", "first"]).assert().stdout("ant\nbee\n");
+    place.run("dedup -q first second first").stdout("ant\nbee\n");
 
     let numbers: Vec<u8> = (0..100_000_u64).flat_map(u64::to_le_bytes).collect();
     let expected = filter_of(BloomFilter::with_fpr(100_000, 0.01).unwrap(), numbers.chunks(8));
-    place
-        .bloomline(&["build", "--length", "8", "-o", "f", "--keys", "1e5"])
-        .write_stdin(numbers.clone())
-        .assert()
-        .success();
+    place.feed("build --length 8 -o f --keys 1e5", numbers.clone()).success();
     assert!(place.read("f") == expected);
-    let output =
-        place.bloomline(&["check", "--length=8", "f"]).write_stdin(numbers.clone()).output().unwrap();
-    assert!(output.stdout == numbers);
+    assert!(place.feed("check --length=8 f", numbers.clone()).get_output().stdout == numbers);
 }
 
 #[test]
@@ -113,7 +89,7 @@ fn integers_are_the_keys_of_integer_columns() {
     let values = [0, 1, -1, 42, i64::MIN, i64::MAX];
     let keys = values.map(i64::to_le_bytes);
     let expected = filter_of(BloomFilter::with_fpr(6, 0.01).unwrap(), keys.iter().map(<[u8; 8]>::as_slice));
-    let build = ["build", "-o", "f", "--keys", "6"];
+    let build = "build -o f --keys 6";
     // However they are written.
     let spellings = [
         "0\n1\n-1\n42\n-9223372036854775808\n9223372036854775807\n",
@@ -121,26 +97,21 @@ fn integers_are_the_keys_of_integer_columns() {
         "00\r\n1\r\n-01\r\n+42\r\n-9223372036854775808\r\n+9223372036854775807\r\n",
     ];
     for text in spellings {
-        let mut command = place.bloomline(&[&build[..], &["--integers"]].concat());
-        command.write_stdin(text).assert().success().stderr(contains("CR").not());
+        place.feed(format!("{build} --integers"), text).success().stderr(contains("CR").not());
         assert!(place.read("f") == expected, "{text}");
     }
-    place
-        .bloomline(&[&build[..], &["--integers", "-0"]].concat())
-        .write_stdin(spellings[0].replace('\n', "\0"))
-        .assert()
-        .success();
+    place.feed(format!("{build} --integers -0"), spellings[0].replace('\n', "\0")).success();
     assert!(place.read("f") == expected);
     // As numpy's `tofile` writes them.
-    place.bloomline(&[&build[..], &["--length", "8"]].concat()).write_stdin(keys.concat()).assert().success();
+    place.feed(format!("{build} --length 8"), keys.concat()).success();
     assert!(place.read("f") == expected);
 
     // Lines are printed as they were read.
     let lines = "+42\n7\n 1 \r\n042\n";
-    place.bloomline(&["check", "--integers", "f"]).write_stdin(lines).assert().stdout("+42\n 1 \r\n042\n");
-    place.bloomline(&["check", "--integers", "-v", "f"]).write_stdin(lines).assert().stdout("7\n");
-    place.bloomline(&["dedup", "--integers"]).write_stdin(lines).assert().stdout("+42\n7\n 1 \r\n");
-    place.bloomline(&["check", "-c", "f"]).write_stdin("42\n").assert().stdout("0\n");
+    place.feed("check --integers f", lines).stdout("+42\n 1 \r\n042\n");
+    place.feed("check --integers -v f", lines).stdout("7\n");
+    place.feed("dedup --integers", lines).stdout("+42\n7\n 1 \r\n");
+    place.feed("check -c f", "42\n").stdout("0\n");
 }
 
 #[test]
@@ -160,9 +131,8 @@ fn golden_keys_of_other_types_are_found() {
         }
     }
     assert_eq!((texts.lines().count(), integers.lines().count()), (13, 44));
-    place.bloomline(&["check", &filter]).write_stdin(texts.clone()).assert().stdout(texts);
-    let mut command = place.bloomline(&["check", "--integers", &filter]);
-    command.write_stdin(integers.clone()).assert().stdout(integers);
+    place.feed(format!("check {filter}"), texts.clone()).stdout(texts);
+    place.feed(format!("check --integers {filter}"), integers.clone()).stdout(integers);
 }
 
 #[test]
@@ -174,62 +144,51 @@ fn without_keys_the_filter_fits() {
     // Exactly for that many, as they are counted.
     let sizing = Sizing::for_fpr(30_000, 0.001).unwrap();
     let expected = filter_of(BloomFilter::with_sizing(sizing).unwrap(), text.lines().map(str::as_bytes));
-    for arguments in [&["once"][..], &["twice"], &["once", "twice"]] {
-        let build = ["build", "-o", "f", "--fpr", "0.1%", "--modules", "1"];
-        let say = place.bloomline(&[&build[..], arguments].concat()).assert().success();
-        say.stderr(contains(" distinct keys; 5").and(contains("FPR 0.")));
+    for files in ["once", "twice", "once twice"] {
+        let build = place.run(format!("build -o f --fpr 0.1% --modules 1 {files}")).success();
+        build.stderr(contains(" distinct keys; 5").and(contains("FPR 0.")));
         assert!(place.read("f") == expected);
     }
     let mut builder = FilterBuilder::with_fpr(0.001).unwrap();
     builder.extend(text.lines());
     let expected = builder.finish().unwrap().to_standalone();
-    let mut build = place.bloomline(&["build", "-o", "f", "--fpr", "0.001", "--modules", "1"]);
-    build
-        .write_stdin(text.repeat(2))
-        .assert()
+    place
+        .feed("build -o f --fpr 0.001 --modules 1", text.repeat(2))
         .success()
         .stderr(contains("60,000 lines, 30,000 distinct keys;"));
     assert!(place.read("f") == expected);
     // Without keys, the filter is empty.
-    place.bloomline(&["build", "-q", "-o", "f"]).write_stdin("").assert().success().stderr("");
-    place.bloomline(&["check", "f"]).write_stdin("\nant\n").assert().code(1).stdout("");
+    place.feed("build -q -o f", "").success().stderr("");
+    place.feed("check f", "\nant\n").code(1).stdout("");
 }
 
 #[test]
 fn too_full_a_filter_is_not_written() {
     let place = Place::new();
-    let build = |more: &[&str], input: String| {
-        let mut build = place.bloomline(&[&["build", "-o", "f"], more].concat());
-        build.write_stdin(input).assert()
-    };
+    let build = |more: &str, input: String| place.feed(format!("build -o f {more}"), input);
     let remedy = "; nothing was written (raise --keys, or give --allow-overfull)\n";
-    for more in [&["--keys", "1000"][..], &["-q", "--json", "--keys", "1000", "--bits-per-key", "9.94"]] {
-        let text = if more.len() == 2 { "not the requested 1%" } else { "% that it was sized for" };
+    for (more, text) in [
+        ("--keys 1000", "not the requested 1%"),
+        ("-q --json --keys 1000 --bits-per-key 9.94", "% that it was sized for"),
+    ] {
         let says = contains("f: 3,000 lines read, an FPR of ").and(contains(text)).and(contains(remedy));
         build(more, lines(0..3000)).code(2).stdout("").stderr(says.and(contains("\n").count(1)));
         assert!(place.files().is_empty());
     }
     // Too many to estimate; and a file that is there stays.
     place.write("f", "old");
-    build(&["--keys", "1000"], lines(0..100_000))
-        .code(2)
-        .stderr(contains("FPR of 100%").and(contains(remedy)));
+    build("--keys 1000", lines(0..100_000)).code(2).stderr(contains("FPR of 100%").and(contains(remedy)));
     assert_eq!(place.read("f"), b"old");
-    let all = ["--keys", "1000", "--allow-overfull"];
+    let all = "--keys 1000 --allow-overfull";
     let says = contains("f: 100,000 lines, too many distinct keys to estimate; 1.28 kB, FPR 100%\n");
-    build(&all, lines(0..100_000)).success().stderr(says);
-    build(&all, lines(0..3000)).success().stderr(contains("not the requested 1% (raise --keys)"));
-    assert!(
-        place.read("f")
-            == filter_of(
-                BloomFilter::with_fpr(1000, 0.01).unwrap(),
-                lines(0..3000).lines().map(str::as_bytes)
-            )
-    );
-    build(&[&all[..], &["-q"]].concat(), lines(0..3000)).success().stderr("");
-    build(&["--keys", "3000"], lines(0..3000)).success().stderr(contains("requested").not());
+    build(all, lines(0..100_000)).success().stderr(says);
+    build(all, lines(0..3000)).success().stderr(contains("not the requested 1% (raise --keys)"));
+    let filter = BloomFilter::with_fpr(1000, 0.01).unwrap();
+    assert!(place.read("f") == filter_of(filter, lines(0..3000).lines().map(str::as_bytes)));
+    build("--keys 1000 --allow-overfull -q", lines(0..3000)).success().stderr("");
+    build("--keys 3000", lines(0..3000)).success().stderr(contains("requested").not());
     // Repeated lines do not count.
-    build(&["--keys", "1000"], lines(0..1000).repeat(9)).success();
+    build("--keys 1000", lines(0..1000).repeat(9)).success();
 }
 
 /// Which bits the keys set must not matter, only how many keys there are.
@@ -238,15 +197,13 @@ fn a_filter_of_as_many_keys_as_expected_is_written() {
     let place = Place::new();
     for fpr in ["0.9", "0.5", "0.1", "1%", "1e-6"] {
         for n in (1..20).chain([31, 51, 52, 102, 103, 155, 206, 500, 1000, 5000, 30_000]) {
-            let keys = n.to_string();
             let input = lines(7 * n..8 * n);
             for input in [input.repeat(2), input] {
                 place.write("keys", &input);
-                let build = ["build", "-q", "-o", "f", "--keys", &keys, "--fpr", fpr, "keys"];
-                place.bloomline(&build).assert().success().stderr("");
+                place.run(format!("build -q -o f --keys {n} --fpr {fpr} keys")).success().stderr("");
             }
-            place.bloomline(&["build", "-q", "-o", "g", "--fpr", fpr, "keys"]).assert().success().stderr("");
-            place.bloomline(&["build", "-q", "-o", "g", "--like", "f", "keys"]).assert().success().stderr("");
+            place.run(format!("build -q -o g --fpr {fpr} keys")).success().stderr("");
+            place.run("build -q -o g --like f keys").success().stderr("");
         }
     }
 }
@@ -256,28 +213,19 @@ fn a_filter_like_another_is_not_written_if_it_is_too_full() {
     let place = Place::new();
     place.write("many", lines(0..30_000));
     for (keys, fpr) in [("10000", "1%"), ("10000", "1e-4"), ("900", "20%")] {
-        place
-            .bloomline(&["build", "-q", "-o", "like", "--keys", keys, "--fpr", fpr])
-            .write_stdin("")
-            .assert()
-            .success();
-        let build = ["build", "-q", "-o", "f", "--like", "like", "many"];
+        place.feed(format!("build -q -o like --keys {keys} --fpr {fpr}"), "").success();
+        let build = "build -q -o f --like like many";
         let says = contains("; nothing was written (give --like a larger filter, or give --allow-overfull)");
-        place.bloomline(&build).assert().code(2).stderr(says.and(contains("requested").not()));
+        place.run(build).code(2).stderr(says.and(contains("requested").not()));
         assert!(!place.path("f").exists());
-        place.bloomline(&[&build[..], &["--allow-overfull"]].concat()).assert().success();
+        place.run(format!("{build} --allow-overfull")).success();
         // One more like a filter that is as full.
-        place.bloomline(&["build", "-q", "-o", "g", "--like", "f", "many"]).assert().success();
-        std::fs::remove_file(place.path("f")).unwrap();
+        place.run("build -q -o g --like f many").success();
+        place.remove("f");
     }
     // 8.316 bits per key are the fewest that k = 6 is for: 1.9 times 5,000 keys at 16 bits would need k = 9.
-    place
-        .bloomline(&["build", "-q", "-o", "like", "--keys", "5000", "--bits-per-key", "10"])
-        .write_stdin("")
-        .assert()
-        .success();
-    let build =
-        |n| place.bloomline(&["build", "-q", "-o", "f", "--like", "like"]).write_stdin(lines(0..n)).assert();
+    place.feed("build -q -o like --keys 5000 --bits-per-key 10", "").success();
+    let build = |n| place.feed("build -q -o f --like like", lines(0..n));
     build(6000).success();
     build(6800).code(2);
 }
@@ -290,16 +238,12 @@ fn files_that_grow_while_they_are_read() {
     let line = "(i=0; while [ $i -lt 500 ]; do i=$((i+1)); sed s/^/$i/ more >>log; done) & \
                 i=0; while [ $i -lt 5 ]; do i=$((i+1)); $b build --json -o f log 2>>errors >>out; \
                 $b build -q --json --allow-overfull -o f log >>all; done; wait";
-    place.shell(line).assert().success();
+    place.sh(line).success();
     // A filter of the lines that were counted, or an error: which one depends on who is faster.
-    let errors = String::from_utf8(place.read("errors")).unwrap();
+    let errors = place.text("errors");
     let remedy = "; nothing was written (the files have grown: build again, or give --allow-overfull)";
     assert!(errors.lines().all(|error| error.ends_with(remedy)), "{errors}");
-    let built = |name| {
-        let bytes = place.read(name);
-        let objects = serde_json::Deserializer::from_slice(&bytes).into_iter::<Value>();
-        objects.map(Result::unwrap).collect::<Vec<_>>()
-    };
+    let built = |name| objects(&place.read(name));
     assert_eq!(built("out").len() + errors.lines().count(), 5);
     for built in built("out") {
         assert!(built["false_positive_rate"].as_f64().unwrap() < 0.012, "{built}");
@@ -315,41 +259,23 @@ fn check_selects_as_grep_does() {
     let (present, missing) = (lines(0..20_000), lines(20_000..120_000));
     place.write("present", &present);
     place.write("both", missing.clone() + present.trim_end());
-    place.bloomline(&["build", "-q", "-o", "f", "present"]).assert().success();
-    let output = place.bloomline(&["check", "f", "both"]).assert().code(0).get_output().stdout.clone();
-    let selected: HashSet<&str> = std::str::from_utf8(&output).unwrap().lines().collect();
+    place.run("build -q -o f present").success();
+    let output = place.prints("check f both");
+    let selected: HashSet<&str> = output.lines().collect();
     assert!(present.lines().all(|line| selected.contains(line)));
     // 100,000 × 1%, and six standard deviations.
     let wrong = selected.len() - 20_000;
     assert!((810..1190).contains(&wrong), "{wrong}");
 
-    let output = place.bloomline(&["check", "-v", "f", "both"]).assert().code(0).get_output().stdout.clone();
-    let others = std::str::from_utf8(&output).unwrap();
+    let others = place.prints("check -v f both");
     assert!(others.lines().all(|line| !selected.contains(line)));
     assert_eq!(others.lines().count() + selected.len(), 120_000);
-    place.bloomline(&["check", "-c", "f", "both"]).assert().stdout(format!("{}\n", selected.len()));
-    place.bloomline(&["check", "-vc", "f", "present"]).assert().code(1).stdout("0\n");
-    place.bloomline(&["check", "-v", "f"]).write_stdin("").assert().code(1).stdout("");
+    place.run("check -c f both").stdout(format!("{}\n", selected.len()));
+    place.run("check -vc f present").code(1).stdout("0\n");
+    place.feed("check -v f", "").code(1).stdout("");
     // In order, with duplicates, the last line ended; the filter from a pipe.
-    place
-        .shell("printf 'x\\nx\\ny' >l; $b build -q -o g l; cat g | $b check /dev/stdin l")
-        .assert()
-        .stdout("x\nx\ny\n");
-    place.bloomline(&["check", "--no-verify", "g", "l"]).assert().stdout("x\nx\ny\n");
-}
-
-#[test]
-fn carriage_returns_are_part_of_keys_by_default() {
-    let place = Place::new();
-    place.write("unix", "ant\nbee\n");
-    place.write("dos", "ant\r\nbee\r\n");
-    place.bloomline(&["build", "-q", "-o", "unix.f", "unix"]).assert().success().stderr("");
-    // A likely mistake is reported.
-    let mut check = place.bloomline(&["check", "unix.f", "dos"]);
-    check.assert().code(1).stderr(contains("CR LF").and(contains("--crlf")));
-    place.bloomline(&["check", "--crlf", "unix.f", "dos"]).assert().stdout("ant\r\nbee\r\n").stderr("");
-    place.bloomline(&["build", "-q", "--crlf", "-o", "dos.f", "dos"]).assert().success();
-    assert_eq!(place.read("dos.f"), place.read("unix.f"));
+    place.sh("printf 'x\\nx\\ny' >l; $b build -q -o g l; cat g | $b check /dev/stdin l").stdout("x\nx\ny\n");
+    place.run("check --no-verify g l").stdout("x\nx\ny\n");
 }
 
 #[test]
@@ -364,54 +290,27 @@ fn dedup_prints_each_line_once() {
     place.write("text", &text);
     let n_dropped = 50_000 - seen.len();
     let drops = format!("{},{:03} dropped, likely none of them new", n_dropped / 1000, n_dropped % 1000);
-    for arguments in
-        [&["text"][..], &["--keys", "1e5", "text"], &["--grow", "text"], &["--grow", "--keys", "2e3"]]
-    {
-        let mut dedup = place.bloomline(&[&["dedup"], arguments].concat());
-        dedup
-            .args(["--fpr", "1e-6"])
-            .write_stdin(&text[..])
-            .assert()
-            .success()
-            .stdout(once.clone())
-            .stderr(contains(&*drops));
+    for arguments in ["text", "--keys 1e5 text", "--grow text", "--grow --keys 2e3"] {
+        let dedup = place.feed(format!("dedup --fpr 1e-6 {arguments}"), &text[..]).success();
+        dedup.stdout(once.clone()).stderr(contains(&*drops));
     }
-    place.bloomline(&["dedup", "-q"]).write_stdin(&text[..]).assert().stdout(once.clone()).stderr("");
+    place.feed("dedup -q", &text[..]).stdout(once.clone()).stderr("");
     // At a visible false-positive rate: up to half of the new lines are dropped, none is printed twice.
-    let output = place
-        .bloomline(&["dedup", "--fpr", "0.5", "--keys", &seen.len().to_string(), "text"])
-        .output()
-        .unwrap()
-        .stdout;
-    let output = std::str::from_utf8(&output).unwrap();
+    let output = place.prints(format!("dedup --fpr 0.5 --keys {} text", seen.len()));
     let printed: HashSet<_> = output.lines().collect();
     assert_eq!(printed.len(), output.lines().count());
     assert!((seen.len() / 2..seen.len() - 500).contains(&printed.len()), "{}", printed.len());
 }
 
 #[test]
-fn a_state_grows_with_later_runs() {
-    let place = Place::new();
-    place.write("none", "");
-    place.write("many", lines(0..20_000));
-    place.bloomline(&["dedup", "--state", "s", "none"]).assert().success();
-    let mut dedup = place.bloomline(&["dedup", "-q", "--state", "s", "many"]);
-    dedup.assert().success().stdout(lines(0..20_000)).stderr("");
-}
-
-#[test]
 fn a_file_called_dash_is_not_standard_input() {
     let place = Place::new();
     place.write("-", "junk\n");
-    for files in [&["-"][..], &["./-", "-"]] {
-        place
-            .bloomline(&[&["build", "-q", "-o", "f"], files].concat())
-            .write_stdin("ant\n")
-            .assert()
-            .success();
-        place.bloomline(&["check", "f"]).write_stdin("ant\n").assert().stdout("ant\n");
+    for files in ["-", "./- -"] {
+        place.feed(format!("build -q -o f {files}"), "ant\n").success();
+        place.feed("check f", "ant\n").stdout("ant\n");
     }
-    place.bloomline(&["dedup", "-q", "-"]).write_stdin("ant\n").assert().stdout("ant\n");
+    place.feed("dedup -q -", "ant\n").stdout("ant\n");
 }
 
 #[test]
@@ -420,118 +319,70 @@ fn dedup_does_not_wait_for_more() {
     // The second line comes only after the first was answered.
     let line = "mkfifo in out; ($b dedup -q --state s <in >out) & exec 3>in 4<out; printf 'ant\\nbe' >&3; read a <&4; \
                 printf 'e\\nant\\n' >&3; read b <&4; echo $a $b; exec 3>&-; wait";
-    place.shell(line).assert().success().stdout("ant bee\n");
+    place.sh(line).success().stdout("ant bee\n");
 }
 
 #[test]
 fn plan_computes_the_third() {
     let place = Place::new();
-    let plan = |arguments: &[&str]| {
-        let output = place.bloomline(&[&["plan"], arguments].concat()).assert().success().stderr("");
-        String::from_utf8(output.get_output().stdout.clone()).unwrap()
-    };
+    let plan = |arguments: &str| text(&place, &format!("plan {arguments}"));
     let words = |text: &str, row: &str| -> Vec<String> {
         let line = text.lines().find(|line| line.trim_start().starts_with(row)).expect("a row");
         line.split_whitespace().map(str::to_owned).collect()
     };
-    let by_rate = plan(&["--keys", "1e9", "--fpr", "0.01"]);
+    let by_rate = plan("--keys 1e9 --fpr 0.01");
     // As `build --keys` makes it, so that it can be folded.
     let blocks = bloomline::Sizing::for_fpr(1_000_000_000, 0.01).unwrap().foldable().n_blocks();
     assert_eq!((blocks, blocks % 5040), (19_514_880, 0));
     assert_eq!(words(&by_rate, "bytes"), ["bytes", "1,248,952,320", "1,199,119,344"]);
+    assert_eq!(words(&by_rate, "size"), ["size", "1.25", "GB", "1.2", "GB"]);
     assert_eq!(words(&by_rate, "bits per key"), ["bits", "per", "key", "9.99", "9.59"]);
     assert_eq!(words(&by_rate, "1,000,000,000 keys")[2..], ["0.976%", "1%"]);
-    let by_bytes = plan(&["--bytes", "1241679232", "--fpr", "1%"]);
+    let by_bytes = plan("--bytes 1241679232 --fpr 1%");
     assert!(words(&by_bytes, "keys")[1].starts_with("1,000,000,4"), "{by_bytes}");
-    let by_keys = plan(&["--bytes", "1241679232", "--keys", "1_000_000_000"]);
+    let by_keys = plan("--bytes 1241679232 --keys 1_000_000_000");
     assert_eq!(words(&by_keys, "1,000,000,000 keys")[2], "1%");
-    assert_eq!(words(&plan(&["--bits-per-key", "10", "--keys", "1e6"]), "1,000,000 keys")[2], "0.967%");
-    place.bloomline(&["plan", "--keys", "1e6", "--fpr", "0.1%", "--plot", "p.svg"]).assert().success();
-    let plot = String::from_utf8(place.read("p.svg")).unwrap();
+    assert_eq!(words(&plan("--bits-per-key 10 --keys 1e6"), "1,000,000 keys")[2], "0.967%");
+    place.run("plan --keys 1e6 --fpr 0.1% --plot p.svg").success();
+    let plot = place.text("p.svg");
     for text in ["distinct keys", "false-positive rate", "standard filter", "bloomline", "planned", "0.1%"] {
         assert!(plot.contains(text), "{text}");
     }
-    place
-        .bloomline(&["plan", "--keys", "1", "--bytes", "1GB", "--plot", "q.svg"])
-        .assert()
-        .code(2)
-        .stderr(contains("q.svg: nothing to plot"));
-    for some in
-        [&["--keys", "1"][..], &["--bytes", "1"], &["--keys", "1", "--bytes", "64", "--fpr", "0.1"], &[]]
-    {
-        place.bloomline(&[&["plan"], some].concat()).assert().code(2).stderr(contains("two of --keys"));
+    place.run("plan --keys 1 --bytes 1GB --plot q.svg").code(2).stderr(contains("q.svg: nothing to plot"));
+    for some in ["--keys 1", "--bytes 1", "--keys 1 --bytes 64 --fpr 0.1", ""] {
+        place.run(format!("plan {some}")).code(2).stderr(contains("two of --keys"));
     }
-}
-
-#[test]
-fn info_describes_the_file() {
-    let place = Place::new();
-    place
-        .bloomline(&["build", "-q", "-o", "f", "--keys", "20000"])
-        .write_stdin(lines(0..20_000))
-        .assert()
-        .success();
-    let bytes = place.read("f");
-    let filter = BloomFilter::from_standalone(&bytes).unwrap();
-    place.bloomline(&["info", "f"]).assert().success().stdout(
-        contains(format!("{} blocks of 64 bytes, k = 6", filter.n_blocks()))
-            .and(contains("2, wyhash final version 3"))
-            .and(contains("checksum         valid")),
-    );
-    let output = place.bloomline(&["info", "--json", "f", "--plot", "p.svg"]).output().unwrap().stdout;
-    let info: serde_json::Value = serde_json::from_slice(&output).unwrap();
-    assert_eq!(info["blocks"], filter.n_blocks());
-    assert_eq!(
-        (&info["k"], &info["seed"], &info["version"], &info["hash"]),
-        (&6.into(), &0.into(), &2.into(), &2.into())
-    );
-    assert_eq!(info["is_intact"], true);
-    // The last digit is not what serde_json is for.
-    let fpr = info["false_positive_rate"].as_f64().unwrap();
-    assert!((fpr / filter.estimated_fpr() - 1.0).abs() < 1e-12, "{fpr}");
-    assert_eq!(info["fill_ratio"], filter.fill_ratio());
-    assert!(info["known_keys"].is_null());
-    let plot = String::from_utf8(place.read("p.svg")).unwrap();
-    assert!(plot.contains("bits set") && plot.contains("Poisson"));
-    place.bloomline(&["build", "-q", "-o", "f"]).write_stdin(lines(0..777)).assert().success();
-    place.bloomline(&["info", "f"]).assert().stdout(contains("777, exact"));
 }
 
 #[test]
 fn filters_are_merged_and_folded() {
     let place = Place::new();
     for (name, range) in [("a", 0..6000), ("b", 4000..10_000), ("all", 0..10_000)] {
-        let mut build = place.bloomline(&["build", "-q", "--keys", "1e4", "-o", name]);
-        build.write_stdin(lines(range)).assert().success();
+        place.feed(format!("build -q --keys 1e4 -o {name}"), lines(range)).success();
     }
-    place.bloomline(&["merge", "-o", "both", "a", "b"]).assert().success().stderr(contains("both: FPR "));
+    place.run("merge -o both a b").success().stderr(contains("both: FPR "));
     assert_eq!(place.read("both"), place.read("all"));
     let mut folded = BloomFilter::with_blocks(64, 6).unwrap();
     lines(0..500).lines().for_each(|key| _ = folded.insert(key));
     place.write("large", folded.to_standalone());
     folded.fold(4).unwrap();
-    place
-        .bloomline(&["fold", "-o", "small", "--factor", "4", "large"])
-        .assert()
-        .success()
-        .stderr(contains("folded by 4"));
+    place.run("fold -o small --factor 4 large").success().stderr(contains("folded by 4"));
     assert_eq!(place.read("small"), folded.to_standalone());
     let mut shrunk = BloomFilter::from_standalone(&place.read("large")).unwrap();
     shrunk.shrink_to_fpr(0.05).unwrap();
-    place.bloomline(&["fold", "-o", "large", "--fpr", "5%", "large"]).assert().success();
+    place.run("fold -o large --fpr 5% large").success();
     assert_eq!(place.read("large"), shrunk.to_standalone());
     assert!(shrunk.n_blocks() < 64);
 }
 
-/// What a command prints.
-fn text(place: &Place, arguments: &[&str]) -> String {
-    let output = place.bloomline(arguments).assert().success().stderr("").get_output().stdout.clone();
-    String::from_utf8(output).unwrap()
+/// What a command prints that has no notes.
+fn text(place: &Place, line: &str) -> String {
+    stdout(&place.run(line).success().stderr(""))
 }
 
 /// The names of all commands, as the help lists them.
 fn commands(place: &Place) -> Vec<String> {
-    let help = text(place, &["--help"]);
+    let help = text(place, "--help");
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let commands = commands.map_while(|line| line.split_whitespace().next());
     let commands: Vec<_> = commands.filter(|&command| command != "help").map(str::to_owned).collect();
@@ -543,16 +394,16 @@ fn commands(place: &Place) -> Vec<String> {
 fn every_command_explains_itself() {
     let place = Place::new();
     for command in &commands(&place) {
-        assert!(text(&place, &[command, "--help"]).contains(&format!("bloomline {command}")));
-        assert!(text(&place, &["man", command]).contains(&format!(".TH bloomline-{command} 1")));
+        assert!(text(&place, &format!("{command} --help")).contains(&format!("bloomline {command}")));
+        assert!(text(&place, &format!("man {command}")).contains(&format!(".TH bloomline-{command} 1")));
     }
-    assert!(text(&place, &["man"]).contains(".TH bloomline 1"));
-    assert!(text(&place, &["man", "help"]).contains(".TH bloomline-help 1"));
+    assert!(text(&place, "man").contains(".TH bloomline 1"));
+    assert!(text(&place, "man help").contains(".TH bloomline-help 1"));
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        assert!(text(&place, &["completions", shell]).contains("dedup"));
+        assert!(text(&place, &format!("completions {shell}")).contains("dedup"));
     }
-    assert!(text(&place, &["--version"]).contains("bloomline 0."));
-    place.bloomline(&[]).assert().code(2).stderr(contains("Usage"));
+    assert!(text(&place, "--version").contains("bloomline 0."));
+    place.run("").code(2).stderr(contains("Usage"));
 }
 
 #[test]
@@ -568,22 +419,19 @@ fn quiet_commands_say_nothing() {
         "grow -q s",
         "check -q f keys",
     ] {
-        place.shell(&format!("$b {command}")).assert().success().stdout("").stderr("");
+        place.sh(format!("$b {command}")).success().stdout("").stderr("");
     }
 }
 
 #[test]
 fn help_is_short_or_long_and_fits_a_terminal() {
     let place = Place::new();
-    let all = commands(&place);
-    let all = all.iter().map(|command| vec![command.as_str()]).chain([vec![]]);
-    for command in all {
-        let command = &command[..];
-        let short = text(&place, &[command, &["-h"]].concat());
-        let long = text(&place, &[command, &["--help"]].concat());
-        assert_eq!(text(&place, &[&["help"], command].concat()), long);
+    for command in commands(&place).iter().chain([&String::new()]) {
+        let short = text(&place, &format!("{command} -h"));
+        let long = text(&place, &format!("{command} --help"));
+        assert_eq!(text(&place, &format!("help {command}")), long);
         for line in short.lines().chain(long.lines()) {
-            assert!(line.chars().count() <= 80, "{command:?}: {line}");
+            assert!(line.chars().count() <= 80, "{command}: {line}");
         }
         assert!(long.contains("\nExample"), "{long}");
         assert!(!short.contains("\nExample") && short.lines().count() <= 30, "{short}");
@@ -608,8 +456,13 @@ fn formatted(page: &str) -> Option<String> {
 fn examples_and_tables_are_not_reflowed_in_manual_pages() {
     let place = Place::new();
     for command in &commands(&place) {
-        let help = text(&place, &["help", command]);
-        let page = text(&place, &["man", command]);
+        let help = text(&place, &format!("help {command}"));
+        let page = text(&place, &format!("man {command}"));
+        let sections: Vec<_> = page.lines().filter_map(|line| line.strip_prefix(".SH ")).collect();
+        let sections: Vec<_> = sections.into_iter().filter(|section| *section != "INPUT").collect();
+        assert_eq!(sections, ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES"]);
+        let about = page.lines().nth(4).unwrap().split_once(" \\- ").unwrap().1;
+        assert_eq!(page.matches(about).count(), 1, "{about}");
         assert_eq!(page.matches("\n.nf\n").count(), page.matches("\n.fi\n").count());
         let (description, examples) = page.split_once(".SH EXAMPLES\n.nf\n").expect("examples");
         assert!(examples.starts_with("  ") && examples.trim_end().ends_with("\n.fi"), "{examples}");

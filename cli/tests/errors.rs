@@ -6,74 +6,41 @@ mod common;
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::path::Path;
+
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
-use assert_cmd::Command;
 use bloomline::BloomFilter;
 use bloomline::sizing::standard::StandardSizing;
 use bloomline::variants::StandardBloomFilter;
 use predicates::prelude::*;
 use predicates::str::contains;
 
-use common::{Place, lines};
-
-/// A place with keys and a filter of them.
-fn place() -> Place {
-    let place = Place::new();
-    place.write("keys", lines(0..1000));
-    place.bloomline(&["build", "-q", "-o", "f", "keys"]).assert().success();
-    place
-}
-
-/// Fails with one line that contains all of `texts`.
-fn fails(place: &Place, mut command: Command, texts: &[&str]) {
-    let files = place.files();
-    let assert = command.assert().code(2).stdout("");
-    let error = std::str::from_utf8(&assert.get_output().stderr).unwrap();
-    assert!(error.starts_with("bloomline: ") && error.lines().count() == 1, "{error}");
-    assert!(texts.iter().all(|text| error.contains(text)), "{error}, and {texts:?}");
-    // The library's own errors give it without parentheses.
-    let of_the_library = ["rebuild the filter\n"];
-    let has_remedy = error.ends_with(")\n") || of_the_library.iter().any(|remedy| error.contains(remedy));
-    assert!(has_remedy, "no remedy: {error}");
-    assert_eq!(place.files(), files);
-}
-
-/// Whether permissions bind this user; they do not bind root.
-fn are_permissions_kept(unreadable: &Path) -> bool {
-    fs::File::open(unreadable).is_err()
-}
+use common::{Place, gzip, lines, place, stderr};
 
 #[test]
 fn names_that_are_no_files() {
     let place = place();
     fs::create_dir(place.path("d")).unwrap();
-    for arguments in [&["build", "-o", "g", "no"][..], &["check", "f", "no"], &["dedup", "no"]] {
-        fails(&place, place.bloomline(arguments), &["no: No such file or directory (check the path"]);
-    }
     for arguments in
-        [&["check", "no", "keys"][..], &["info", "no"], &["fold", "--factor", "2", "-o", "g", "no"]]
+        ["build -o g no", "check f no", "dedup no", "check no keys", "info no", "fold --factor 2 -o g no"]
     {
-        fails(&place, place.bloomline(arguments), &["no: No such file or directory (check the path"]);
+        place.refuses(arguments, &["no: No such file or directory (check the path"]);
     }
-    for arguments in
-        [&["build", "-o", "g", "d"][..], &["info", "d"], &["check", "f", "d"], &["build", "-o", "d", "keys"]]
-    {
-        fails(&place, place.bloomline(arguments), &["d: ", "irectory", "(name a file)"]);
+    for arguments in ["build -o g d", "info d", "check f d", "build -o d keys"] {
+        place.refuses(arguments, &["d: ", "irectory", "(name a file)"]);
     }
-    fails(&place, place.bloomline(&["build", "-o", "no/g", "keys"]), &["no/g: No such file or directory"]);
-    fails(&place, place.bloomline(&["build", "-o", "keys", "f", "./keys"]), &["keys: is an input"]);
-    fails(&place, place.bloomline(&["info", "--plot", "./f", "f"]), &["f: is the filter", "choose another"]);
+    place.refuses("build -o no/g keys", &["no/g: No such file or directory"]);
+    place.refuses("build -o keys f ./keys", &["keys: is an input"]);
+    place.refuses("info --plot ./f f", &["f: is the filter", "choose another"]);
     // Reported before the first file is read, which would fail too.
     place.write("cut.gz", b"\x1f\x8b\x08\0");
-    fails(&place, place.bloomline(&["build", "-o", "g", "cut.gz", "no"]), &["no: No such file"]);
+    place.refuses("build -o g cut.gz no", &["no: No such file"]);
     std::os::unix::fs::symlink("loop", place.path("loop")).unwrap();
-    place.bloomline(&["build", "-o", "loop", "keys"]).assert().code(2).stderr(contains("loop: "));
-    fails(&place, place.bloomline(&["dedup", "--state", "no/s", "keys"]), &["no/s: No such file"]);
+    place.run("build -o loop keys").code(2).stderr(contains("loop: "));
+    place.refuses("dedup --state no/s keys", &["no/s: No such file"]);
     // The table is printed before the chart is drawn.
-    fails(&place, place.shell("$b plan --keys 9 --fpr 1% --plot no/p >/dev/null"), &["no/p: No such file"]);
+    place.refuses_in_shell("$b plan --keys 9 --fpr 1% --plot no/p >/dev/null", &["no/p: No such file"]);
 }
 
 #[test]
@@ -82,15 +49,15 @@ fn missing_permissions() {
     for name in ["keys", "f"] {
         fs::set_permissions(place.path(name), fs::Permissions::from_mode(0o000)).unwrap();
     }
-    if !are_permissions_kept(&place.path("f")) {
-        return; // by root
+    if fs::File::open(place.path("f")).is_ok() {
+        return; // permissions do not bind root
     }
     let denied = "Permission denied (change its mode with chmod, or ask its owner)";
-    fails(&place, place.bloomline(&["build", "-o", "g", "keys"]), &["keys: ", denied]);
-    fails(&place, place.bloomline(&["check", "f", "keys"]), &["f: ", denied]);
-    fails(&place, place.bloomline(&["build", "-o", "f", "keys"]), &["f: ", denied]);
+    place.refuses("build -o g keys", &["keys: ", denied]);
+    place.refuses("check f keys", &["f: ", denied]);
+    place.refuses("build -o f keys", &["f: ", denied]);
     fs::set_permissions(place.directory(), fs::Permissions::from_mode(0o500)).unwrap();
-    fails(&place, place.bloomline(&["build", "-o", "g"]), &["g: ", denied]);
+    place.refuses("build -o g", &["g: ", denied]);
     fs::set_permissions(place.directory(), fs::Permissions::from_mode(0o700)).unwrap();
 }
 
@@ -104,46 +71,37 @@ fn files_that_are_no_filters() {
         bytes[at] ^= 1;
         bytes
     };
+    let damaged = "the file is damaged: checksum mismatch (rebuild it";
     let cases: [(&str, Vec<u8>, &[&str]); 8] = [
         ("empty", Vec::new(), &["not a bloomline file", "(create one with `bloomline build`)"]),
         ("text", lines(0..100).into(), &["not a bloomline file, or cut short", "(create one with"]),
         ("cut", filter[..end - 1].into(), &["not a bloomline file, or cut short"]),
         ("head", filter[64..].into(), &["lanes of 8 bytes", "(rebuild it"]),
-        ("footer", changed(end - 60), &["the file is damaged: checksum mismatch (rebuild it"]),
+        ("footer", changed(end - 60), &[damaged]),
         ("newer", changed(end - 64 + 40), &["upgrade bloomline, or rebuild the filter\n"]),
         ("standard", changed(end - 5), &["not a bloomline file"]),
-        ("damaged", changed(100), &["the file is damaged: checksum mismatch (rebuild it"]),
+        ("damaged", changed(100), &[damaged]),
     ];
     for (name, bytes, texts) in cases {
         place.write(name, bytes);
         let texts = [&[name, ": "], texts].concat();
-        for arguments in
-            [&["check", name, "keys"][..], &["merge", "-o", "g", "f", name], &["estimate", name, "f"]]
-        {
-            fails(&place, place.bloomline(arguments), &texts);
-        }
-        fails(&place, place.bloomline(&["fold", "--factor", "1", "-o", name, name]), &texts);
+        place.refuses(format!("check {name} keys"), &texts);
+        place.refuses(format!("merge -o g f {name}"), &texts);
+        place.refuses(format!("estimate {name} f"), &texts);
+        place.refuses(format!("fold --factor 1 -o {name} {name}"), &texts);
         if name != "empty" {
-            fails(
-                &place,
-                place.bloomline(&["dedup", "--state", name, "keys"]),
-                &[name, "not a state of dedup"],
-            );
+            place.refuses(format!("dedup --state {name} keys"), &[name, "not a state of dedup"]);
         }
         if name != "damaged" {
-            fails(&place, place.bloomline(&["info", name]), &texts);
-            fails(&place, place.bloomline(&["check", "--no-verify", name, "keys"]), &texts);
+            place.refuses(format!("info {name}"), &texts);
+            place.refuses(format!("check --no-verify {name} keys"), &texts);
         }
     }
     // info describes a damaged one all the same.
-    place
-        .bloomline(&["info", "damaged"])
-        .assert()
-        .code(2)
-        .stdout(contains("INVALID"))
-        .stderr(contains("damaged: the file is damaged: checksum"));
-    place.bloomline(&["info", "--json", "damaged"]).assert().code(2).stdout(contains("\"is_intact\": false"));
-    place.bloomline(&["check", "--no-verify", "damaged"]).write_stdin("").assert().code(1);
+    let info = place.run("info damaged").code(2).stdout(contains("INVALID"));
+    info.stderr(contains("damaged: the file is damaged: checksum"));
+    place.run("info --json damaged").code(2).stdout(contains("\"is_intact\": false"));
+    place.feed("check --no-verify damaged", "").code(1);
 }
 
 #[test]
@@ -151,33 +109,22 @@ fn input_that_is_damaged() {
     let place = place();
     let whole = zstd::encode_all(lines(0..1000).as_bytes(), 1).unwrap();
     place.write("cut.zst", &whole[..whole.len() / 2]);
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    std::io::Write::write_all(&mut gzip, lines(0..1000).as_bytes()).unwrap();
-    let whole = gzip.finish().unwrap();
+    let whole = gzip(lines(0..1000));
     place.write("cut.gz", &whole[..whole.len() / 2]);
     place.write("odd", "123456789");
     // One raw block of 4 bytes, in a window of 2^31.
     place.write("long.zst", b"\x28\xb5\x2f\xfd\x00\xa8\x21\0\0ant\n");
-    fails(&place, place.bloomline(&["check", "f", "long.zst"]), &["(pipe it through `zstdcat --long=31`)"]);
+    place.refuses("check f long.zst", &["(pipe it through `zstdcat --long=31`)"]);
     place.write("empty", "");
-    fails(
-        &place,
-        place.bloomline(&["dedup", "--state", "empty", "keys"]),
-        &["(remove it, and dedup creates one)"],
-    );
+    place.refuses("dedup --state empty keys", &["(remove it, and dedup creates one)"]);
     // Keys that only begin as gzip does.
     place.write("binary", b"\x1f\x8b\x08\0\0\0\0\x01");
-    fails(&place, place.bloomline(&["check", "--length", "8", "f", "binary"]), &["--raw"]);
-    place.bloomline(&["check", "-c", "-v", "--raw", "--length", "8", "f", "binary"]).assert().stdout("1\n");
+    place.refuses("check --length 8 f binary", &["--raw"]);
+    place.run("check -c -v --raw --length 8 f binary").stdout("1\n");
     for name in ["cut.zst", "cut.gz"] {
-        fails(
-            &place,
-            place.bloomline(&["build", "-o", "f", "--keys", "9", name]),
-            &[name, "(compress or fetch it again, or"],
-        );
+        place.refuses(format!("build -o f --keys 9 {name}"), &[name, "(compress or fetch it again, or"]);
     }
-    let odd = &["odd: the last line has 1 of 4 bytes"];
-    fails(&place, place.bloomline(&["build", "--length", "4", "-o", "f", "odd"]), odd);
+    place.refuses("build --length 4 -o f odd", &["odd: the last line has 1 of 4 bytes"]);
 }
 
 #[test]
@@ -190,40 +137,27 @@ fn lines_that_are_not_integers() {
     for text in odd.into_iter().chain(too_large) {
         place.write("odd", format!("7\n{text}\n8\n"));
         let error = format!("odd: line 2 is not an integer of up to 64 bits: {text:?} {remedy}");
-        fails(&place, place.bloomline(&["build", "--integers", "-o", "g", "--keys", "9", "odd"]), &[&error]);
+        place.refuses("build --integers -o g --keys 9 odd", &[&error]);
     }
-    fails(&place, place.bloomline(&["build", "--integers", "-o", "g", "odd"]), &["odd: line 2 is"]);
-    let dedup = place.bloomline(&["dedup", "--integers", "odd"]).assert().code(2).stdout("7\n");
-    dedup.stderr(contains("odd: line 2 is"));
-    fails(&place, place.bloomline(&["check", "--integers", "f", "odd"]), &["odd: line 2 is"]);
-    fails(
-        &place,
-        place.bloomline(&["build", "--integers", "--length", "8", "-o", "g", "odd"]),
-        &["'--integers' cannot be used with"],
-    );
+    place.refuses("build --integers -o g odd", &["odd: line 2 is"]);
+    place.run("dedup --integers odd").code(2).stdout("7\n").stderr(contains("odd: line 2 is"));
+    place.refuses("check --integers f odd", &["odd: line 2 is"]);
+    place.refuses("build --integers --length 8 -o g odd", &["'--integers' cannot be used with"]);
     // Not the whole of a long line.
     place.write("long", "0".repeat(1 << 20) + "\n" + &"1".repeat(40) + &"x".repeat(1 << 20));
     let error =
         format!("long: line 2 is not an integer of up to 64 bits: \"{}\"... {remedy}", "1".repeat(40));
-    fails(&place, place.bloomline(&["check", "--integers", "f", "long"]), &[&error]);
+    place.refuses("check --integers f long", &[&error]);
     // Many buffers later, in the second file, and from a pipe: what was before has been printed and is in the state.
     let many: String = (0..300_000).map(|i| format!("{i}\n")).collect();
     place.write("many", &many);
     place.write("odd", format!("{many}x\n{many}"));
-    let output = place.bloomline(&["dedup", "--integers", "--state", "s", "many", "odd"]).assert().code(2);
-    let output = output
-        .stderr(contains("odd: line 300001 is not an integer of up to 64 bits: \"x\""))
-        .get_output()
-        .stdout
-        .clone();
-    assert!(String::from_utf8(output).unwrap() == many);
-    place.bloomline(&["dedup", "-q", "--integers", "--state", "s", "many"]).assert().success().stdout("");
-    let mut command = place.bloomline(&["check", "--integers", "f"]);
-    command
-        .write_stdin(format!("{many}x"))
-        .assert()
-        .code(2)
-        .stderr(contains("standard input: line 300001 is"));
+    let error = "odd: line 300001 is not an integer of up to 64 bits: \"x\"";
+    let dedup = place.run("dedup --integers --state s many odd").code(2).stdout(many.clone());
+    dedup.stderr(contains(error));
+    place.run("dedup -q --integers --state s many").success().stdout("");
+    let check = place.feed("check --integers f", format!("{many}x")).code(2);
+    check.stderr(contains("standard input: line 300001 is"));
 }
 
 #[test]
@@ -254,7 +188,7 @@ fn memory_that_runs_out_for_a_filter() {
         let remedy = " bytes (free some memory, or use a smaller filter)\n";
         let mut n_short = 0;
         for limit in (40..120).step_by(8) {
-            let output = place.shell(&format!("ulimit -v {}; $b {command}", limit << 10)).output().unwrap();
+            let output = place.shell(format!("ulimit -v {}; $b {command}", limit << 10)).output().unwrap();
             assert!(output.status.code().is_some_and(|code| code <= 2), "{limit}: {output:?}");
             let text = String::from_utf8_lossy(&output.stderr);
             n_short += usize::from(text.starts_with(&error) && text.ends_with(remedy));
@@ -268,7 +202,7 @@ fn input_that_is_the_output() {
     let place = place();
     for line in ["$b check f keys >>keys", "$b check f <keys >>keys", "$b dedup keys >>keys"] {
         let line = format!("ulimit -f 2000; {line}");
-        fails(&place, place.shell(&line), &["is also the output", "(write to another file)"]);
+        place.refuses_in_shell(line, &["is also the output", "(write to another file)"]);
     }
     assert_eq!(place.read("keys"), lines(0..1000).as_bytes());
 }
@@ -276,40 +210,29 @@ fn input_that_is_the_output() {
 #[test]
 fn arguments_that_make_no_sense() {
     let place = place();
-    let cases: [(&[&str], &str); 20] = [
-        (&["build", "-o", "g", "--keys", "-5", "keys"], "such as 1000000, 1e6 or 1M"),
-        (&["build", "-o", "g", "--fpr", "-1", "keys"], "between 0 and 1"),
-        (&["dedup", "--fpr", "1e-7", "keys"], "raise --fpr to "),
-        (&["fold", "-o", "g", "--fpr", "1e-6", "f"], "(build a larger filter)"),
-        (&["plan", "--keys", "1e18", "--bits-per-key", "20"], "more than 2^64 bits"),
-        (&["plan", "--bytes", "1e19", "--keys", "1"], "more than 2^64 bits"),
-        (&["plan", "--bytes", "-1", "--keys", "1"], "such as 4096"),
-        (&["build", "keys"], "--output <FILE>"),
-        (&["build", "-o", "g", "--fpr", "2", "keys"], "between 0 and 1"),
-        (&["build", "-o", "g", "--fpr", "1e-9", "--modules", "1", "keys"], "out of reach"),
-        (&["build", "-o", "g", "--fpr", "1e-13", "keys"], "out of reach: request at least 5.432e-13"),
-        (&["build", "-o", "g", "--modules", "5", "keys"], "the number of modules must be 1 to 4, not 5"),
-        (&["plan", "--keys", "9", "--modules", "0", "--fpr", "1%"], "must be 1 to 4, not 0"),
-        (&["plan", "--keys", "9", "--fpr", "1e-9"], "reaches 1.263e-8 at the lowest (give at least that)"),
-        (&["build", "-o", "g", "--bits-per-key", "100", "keys"], "at most 64"),
-        (&["build", "-o", "g", "--keys", "many", "keys"], "such as 1000000, 1e6 or 1M"),
-        (
-            &["build", "-o", "g", "--keys", "1e18", "keys"],
-            "bytes (free some memory, or use a smaller filter)",
-        ),
-        (&["build", "-o", "g", "--keyes", "1e18", "keys"], "'--keyes'"),
-        (&["build", "-o", "g", "--length", "0", "keys"], "--length"),
-        (&["dedup", "--fpr", "0", "keys"], "between 0 and 1"),
-    ];
-    for (arguments, text) in cases {
-        let mut command = place.bloomline(arguments);
-        let assert = command.assert().code(2).stdout("");
-        let error = std::str::from_utf8(&assert.get_output().stderr).unwrap();
-        assert!(
-            error.starts_with("bloomline: ") && error.lines().count() == 1 && error.contains(text),
-            "{error}"
-        );
-        assert_eq!(place.files(), ["f", "keys"]);
+    for (arguments, text) in [
+        ("build -o g --keys -5 keys", "such as 1000000, 1e6 or 1M"),
+        ("build -o g --fpr -1 keys", "between 0 and 1, both excluded, not -1\n"),
+        ("dedup --fpr 1e-7 keys", "raise --fpr to "),
+        ("fold -o g --fpr 1e-6 f", "(build a larger filter)"),
+        ("plan --keys 1e18 --bits-per-key 20", "more than 2^64 bits"),
+        ("plan --bytes 1e19 --keys 1", "more than 2^64 bits"),
+        ("plan --bytes -1 --keys 1", "such as 4096"),
+        ("build keys", "--output <FILE>"),
+        ("build -o g --fpr 2 keys", "between 0 and 1"),
+        ("build -o g --fpr 1e-9 --modules 1 keys", "request at least 1.263e-8, or use an exact structure\n"),
+        ("build -o g --fpr 1e-13 keys", "request at least 5.432e-13, or use an exact structure\n"),
+        ("build -o g --modules 5 keys", "the number of modules must be 1 to 4, not 5\n"),
+        ("plan --keys 9 --modules 0 --fpr 1%", "must be 1 to 4, not 0\n"),
+        ("plan --keys 9 --fpr 1e-9", "reaches 1.263e-8 at the lowest (give at least that)"),
+        ("build -o g --bits-per-key 100 keys", "at most 64, not 100\n"),
+        ("build -o g --keys many keys", "such as 1000000, 1e6 or 1M"),
+        ("build -o g --keys 1e18 keys", "bytes (free some memory, or use a smaller filter)"),
+        ("build -o g --keyes 1e18 keys", "'--keyes'"),
+        ("build -o g --length 0 keys", "--length"),
+        ("dedup --fpr 0 keys", "between 0 and 1, both excluded, not 0\n"),
+    ] {
+        place.refuses(arguments, &[text]);
     }
 }
 
@@ -327,26 +250,14 @@ fn full_disks() {
         "$b info f >/dev/full",
         "$b man >/dev/full",
     ] {
-        fails(&place, place.shell(line), &["standard output: ", full]);
+        place.refuses_in_shell(line, &["standard output: ", full]);
     }
     // A file that may not grow past 512 bytes.
-    let limited = "ulimit -f 1; exec $b";
-    fails(
-        &place,
-        place.shell(&format!("{limited} build -o f keys")),
-        &["f: File too large (free some space"],
-    );
-    place.write("much", "");
-    place
-        .shell("ulimit -f 1; $b dedup -q keys >much")
-        .assert()
-        .code(2)
-        .stderr(contains("standard output: File too large"));
-    fails(
-        &place,
-        place.shell(&format!("{limited} dedup -q --state s --keys 1e4 keys >/dev/null")),
-        &["s: File too large"],
-    );
+    place.refuses_in_shell("ulimit -f 1; exec $b build -o f keys", &["f: File too large (free some space"]);
+    let line = "ulimit -f 1; exec $b dedup -q --state s --keys 1e4 keys >/dev/null";
+    place.refuses_in_shell(line, &["s: File too large"]);
+    let dedup = place.sh("ulimit -f 1; $b dedup -q keys >much").code(2);
+    dedup.stderr(contains("standard output: File too large"));
 }
 
 #[test]
@@ -360,19 +271,18 @@ fn pipes_that_are_closed() {
         "$b man dedup",
         "$b plan --keys 9 --fpr 1%",
     ] {
-        let closed = format!("({line}; echo $? >&2) | head -n 0");
-        let assert = place.shell(&closed).assert().success().stdout("");
-        let error = std::str::from_utf8(&assert.get_output().stderr).unwrap();
+        let error = stderr(&place.sh(format!("({line}; echo $? >&2) | head -n 0")).success().stdout(""));
         // Small output may be written before the reader is gone.
-        assert!(["141\n", "0\n"].contains(&error) || error.ends_with("(FPR now 0%)\n0\n"), "{line}: {error}");
+        assert!(
+            ["141\n", "0\n"].contains(&&*error) || error.ends_with("(FPR now 0%)\n0\n"),
+            "{line}: {error}"
+        );
         assert!(!line.contains("many") || error == "141\n", "{line}: {error}");
     }
     // How many lines were read is unknown, so none counts as printed.
     assert_eq!(place.files(), ["f", "keys", "many"]);
-    place
-        .shell("$b dedup -q --state s many | head -n 1 | wc -l; $b dedup -q --state s many | wc -l")
-        .assert()
-        .stdout(predicate::str::is_match("^ *1\n *200000\n$").unwrap());
+    let runs = place.sh("$b dedup -q --state s many | head -n 1 | wc -l; $b dedup -q --state s many | wc -l");
+    runs.stdout(predicate::str::is_match("^ *1\n *200000\n$").unwrap());
 }
 
 /// Looks at every file that appears, however briefly.
@@ -396,7 +306,7 @@ fn a_file_never_has_a_wider_mode_than_its_final_one() {
     };
     thread::scope(|scope| {
         let watchers = [scope.spawn(watch), scope.spawn(watch)];
-        place.shell(merges).assert().code(0);
+        place.sh(merges).code(0);
         is_done.store(true, Relaxed);
         watchers.into_iter().for_each(|watcher| watcher.join().unwrap());
     });
@@ -406,11 +316,11 @@ fn a_file_never_has_a_wider_mode_than_its_final_one() {
 fn modes_links_and_pipes_stay() {
     let place = place();
     let mode = |name: &str| fs::metadata(place.path(name)).unwrap().permissions().mode() & 0o777;
-    place.shell("umask 027; $b build -q -o new keys").assert().success();
+    place.sh("umask 027; $b build -q -o new keys").success();
     assert_eq!(mode("new"), 0o640);
     fs::set_permissions(place.path("f"), fs::Permissions::from_mode(0o604)).unwrap();
     std::os::unix::fs::symlink("f", place.path("link")).unwrap();
-    place.bloomline(&["build", "-q", "-o", "link", "--keys", "2000", "keys"]).assert().success();
+    place.run("build -q -o link --keys 2000 keys").success();
     assert!(fs::symlink_metadata(place.path("link")).unwrap().is_symlink());
     assert_eq!(mode("f"), 0o604);
     assert!(place.read("f") != place.read("new"));
@@ -418,16 +328,16 @@ fn modes_links_and_pipes_stay() {
     fs::create_dir(place.path("d")).unwrap();
     std::os::unix::fs::symlink("d/second", place.path("dangling")).unwrap();
     std::os::unix::fs::symlink("../third", place.path("d/second")).unwrap();
-    place.bloomline(&["build", "-q", "-o", "dangling", "keys"]).assert().success();
+    place.run("build -q -o dangling keys").success();
     assert!(fs::symlink_metadata(place.path("dangling")).unwrap().is_symlink());
     assert!(place.read("third") == place.read("new"));
     // Only root can give files away.
     if std::os::unix::fs::chown(place.path("f"), Some(65534), Some(65534)).is_ok() {
-        place.bloomline(&["build", "-q", "-o", "f", "keys"]).assert().success();
+        place.run("build -q -o f keys").success();
         let metadata = fs::metadata(place.path("f")).unwrap();
         assert_eq!((metadata.uid(), metadata.gid(), mode("f")), (65534, 65534, 0o604));
     }
     // A pipe stands in for a device of this machine, which a bug would replace.
-    place.shell("mkfifo p; cat p >from-p & $b build -q -o p keys; wait; cmp from-p new").assert().success();
+    place.sh("mkfifo p; cat p >from-p & $b build -q -o p keys; wait; cmp from-p new").success();
     assert!(fs::symlink_metadata(place.path("p")).unwrap().file_type().is_fifo());
 }

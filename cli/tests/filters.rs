@@ -14,9 +14,9 @@ use bloomline::variants::{
 };
 use predicates::prelude::*;
 use predicates::str::contains;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use common::{Place, lines};
+use common::{Place, footer, lines, objects, stderr, stdout};
 
 fn blocks(n_blocks: usize, keys: std::ops::Range<u64>) -> BloomFilter {
     let mut filter = BloomFilter::with_blocks(n_blocks, 6).unwrap();
@@ -24,26 +24,14 @@ fn blocks(n_blocks: usize, keys: std::ops::Range<u64>) -> BloomFilter {
     filter
 }
 
-/// What a command prints to standard output, as JSON.
-fn json(place: &Place, arguments: &[&str]) -> Value {
-    let output = place.bloomline(arguments).assert().success().get_output().stdout.clone();
-    serde_json::from_slice(&output).unwrap()
+/// Fields of an object.
+fn pick<const N: usize>(object: &Value, fields: [&str; N]) -> Value {
+    fields.map(|field| object[field].clone()).to_vec().into()
 }
 
 /// As precise as JSON is read.
 fn is_close(value: &Value, expected: f64) -> bool {
     value.as_f64().is_some_and(|value| (value / expected - 1.0).abs() < 1e-12)
-}
-
-/// A command's error, one line.
-fn error(place: &Place, arguments: &[&str]) -> String {
-    let output = place.bloomline(arguments).assert().code(2).stdout("").get_output().stderr.clone();
-    let error = String::from_utf8(output).unwrap();
-    assert!(
-        error.starts_with("bloomline: ") && error.ends_with(")\n") && error.lines().count() == 1,
-        "{error}"
-    );
-    error
 }
 
 /// A file of each kind but a state, with these keys.
@@ -75,7 +63,10 @@ fn info_says_what_a_file_is() {
     all_kinds(&place, &lines(0..1000));
     place.write("blocked", blocks(1, 0..30).to_standalone());
     for (name, texts) in [
-        ("blocked", &["blocked filter", "128 bytes\n", "1 block of 64 bytes, k = 6"][..]),
+        (
+            "blocked",
+            &["blocked filter", "128 bytes\n", "1 block of 64 bytes, k = 6", "2, wyhash final version 3"][..],
+        ),
         ("standard", &["standard filter", "9,594 bits, k = 7", "valid", "distinct keys    about "]),
         ("counting", &["counting filter", "20 blocks of 64 bytes and 256 of counters, k = 7", "0"]),
         ("modular", &["modular filter", "modules          2\n", "10 blocks of 64 bytes per module, k = 3"]),
@@ -86,43 +77,49 @@ fn info_says_what_a_file_is() {
         ("frontier", &["frontier", "995, exact", "996, exact", "1,000 items"]),
         ("growing", &["frontier", "capacity         grows"]),
     ] {
-        let mut text = contains("checksum         valid").and(contains("FPR  ")).boxed();
-        for more in texts {
-            text = text.and(contains(*more)).boxed();
+        let info = place.prints(format!("info {name}"));
+        for text in texts.iter().chain(&["checksum         valid", "FPR  "]) {
+            assert!(info.contains(text), "{info}");
         }
-        place.bloomline(&["info", name]).assert().success().stdout(text);
     }
+    // The last digit is not what serde_json is for.
+    let blocked = BloomFilter::from_standalone(&place.read("blocked")).unwrap();
+    let info = place.json("info --json blocked --plot p.svg");
+    let fields = ["blocks", "k", "seed", "version", "hash", "is_intact"];
+    assert_eq!(pick(&info, fields), json!([1, 6, 0, 2, 2, true]));
+    assert!(is_close(&info["false_positive_rate"], blocked.estimated_fpr()));
+    assert_eq!(info["fill_ratio"], blocked.fill_ratio());
+    assert!(info["known_keys"].is_null());
+    let plot = place.text("p.svg");
+    assert!(plot.contains("bits set") && plot.contains("Poisson"));
+    place.remove("p.svg");
+    place.feed("build -q -o f", lines(0..777)).success();
+    place.run("info f").stdout(contains("777, exact"));
     let standard = StandardBloomFilter::from_standalone(&place.read("standard")).unwrap();
-    let info = json(&place, &["info", "--json", "standard"]);
-    assert_eq!((&info["kind"], &info["bits"], &info["k"]), (&"standard".into(), &9594.into(), &7.into()));
+    let info = place.json("info --json standard");
+    assert_eq!(pick(&info, ["kind", "bits", "k"]), json!(["standard", 9594, 7]));
     assert!(is_close(&info["false_positive_rate"], standard.estimated_fpr()));
     assert_eq!(info["estimated_keys"], standard.estimated_keys().unwrap().keys);
-    let info = json(&place, &["info", "--json", "counting"]);
-    assert_eq!((&info["kind"], &info["saturated_counters"]), (&"counting".into(), &0.into()));
+    let info = place.json("info --json counting");
+    assert_eq!(pick(&info, ["kind", "saturated_counters"]), json!(["counting", 0]));
     let scalable = ScalableBloomFilter::from_standalone(&place.read("scalable")).unwrap();
-    let info = json(&place, &["info", "--json", "scalable"]);
-    assert_eq!((&info["kind"], &info["filters"]), (&"scalable".into(), &scalable.filters().len().into()));
-    assert_eq!(
-        (&info["inserted_keys"], &info["initial_capacity"]),
-        (&scalable.inserted_keys().into(), &300.into())
-    );
+    let info = place.json("info --json scalable");
+    let expected = json!(["scalable", scalable.filters().len(), scalable.inserted_keys(), 300]);
+    assert_eq!(pick(&info, ["kind", "filters", "inserted_keys", "initial_capacity"]), expected);
     assert!(is_close(&info["requested_false_positive_rate"], 0.01));
     assert!(is_close(&info["false_positive_rate"], scalable.estimated_fpr()));
-    let info = json(&place, &["info", "--json", "frontier"]);
-    assert_eq!((&info["kind"], &info["is_intact"]), (&"frontier".into(), &true.into()));
-    let counts = (&info["queued_items"], &info["accepted_items"], &info["capacity"]);
-    assert_eq!(counts.0.as_u64().unwrap() + 1, counts.1.as_u64().unwrap());
-    assert_eq!(counts.2, &1000);
-    assert!(json(&place, &["info", "--json", "growing"])["capacity"].is_null());
+    let info = place.json("info --json frontier");
+    assert_eq!(pick(&info, ["kind", "is_intact", "capacity"]), json!(["frontier", true, 1000]));
+    assert_eq!(info["queued_items"].as_u64().unwrap() + 1, info["accepted_items"].as_u64().unwrap());
+    assert!(place.json("info --json growing")["capacity"].is_null());
     // Cut ones are errors that name the file.
     for name in ["standard", "counting", "modular", "scalable", "frontier"] {
         let bytes = place.read(name);
         place.write("cut", &bytes[8..]);
-        assert!(error(&place, &["info", "cut"]).contains("cut: "));
+        place.refuses("info cut", &["cut: "]);
     }
     for name in ["standard", "scalable", "frontier"] {
-        let error = error(&place, &["info", "--plot", "p.svg", name]);
-        assert!(error.contains("omit --plot"), "{error}");
+        place.refuses(format!("info --plot p.svg {name}"), &["omit --plot"]);
         assert!(!place.path("p.svg").exists());
     }
 }
@@ -135,57 +132,47 @@ fn golden_banks_are_described_and_not_used_as_filters() {
         std::fs::read(path).unwrap()
     };
     let bank = |filters: &[BloomFilter]| FilterBank::from_filters(filters).unwrap().to_standalone();
-    let keys = serde_json::json!([0, 1, 2, 3, null, 5, 6, 0, 1]);
+    let keys = json!([0, 1, 2, 3, null, 5, 6, 0, 1]);
     for (name, bytes, shape, known_keys, text) in [
-        ("range", golden(3), (3, 1, 6), serde_json::json!([0, 1, 2]), "0 to 2 per slot, exact\n"),
+        ("range", golden(3), (3, 1, 6), json!([0, 1, 2]), "0 to 2 per slot, exact\n"),
         ("both", golden(9), (9, 2, 1), keys, "0 to 6 per slot, exact; unknown for 1 slot\n"),
-        ("unknown", bank(&[blocks(4, 0..9)]), (1, 4, 6), serde_json::json!([null]), "unknown for 1 slot\n"),
-        ("equal", bank(&[blocks(1, 0..0)]), (1, 1, 6), serde_json::json!([0]), "0 per slot, exact\n"),
+        ("unknown", bank(&[blocks(4, 0..9)]), (1, 4, 6), json!([null]), "unknown for 1 slot\n"),
+        ("equal", bank(&[blocks(1, 0..0)]), (1, 1, 6), json!([0]), "0 per slot, exact\n"),
     ] {
         place.write(name, bytes);
-        let info = json(&place, &["info", "--json", name]);
+        let info = place.json(format!("info --json {name}"));
         let (slots, n_blocks, k) = shape;
-        assert_eq!((&info["kind"], &info["known_keys"]), (&"bank".into(), &known_keys), "{info}");
-        let numbers = ["slots", "blocks", "k", "seed"].map(|name| info[name].as_u64().unwrap());
-        assert_eq!(numbers, [slots, n_blocks, k, 0]);
+        let expected = json!(["bank", known_keys, slots, n_blocks, k, 0]);
+        assert_eq!(pick(&info, ["kind", "known_keys", "slots", "blocks", "k", "seed"]), expected);
         let text = contains("filter bank").and(contains(format!("distinct keys    {text}")));
         let text =
             text.and(contains(format!("slots            {slots}\n"))).and(contains("checksum         valid"));
         let shape = contains(format!("shape            {n_blocks} block"))
             .and(contains(format!(" of 64 bytes per slot, k = {k}\n")));
-        place.bloomline(&["info", name]).assert().success().stdout(text.and(shape));
+        place.run(format!("info {name}")).success().stdout(text.and(shape));
     }
     place.write("f", blocks(2, 0..9).to_standalone());
     place.write("keys", lines(0..9));
     for (arguments, text) in [
-        (&["check", "range", "keys"][..], "range: a filter bank cannot be queried (give a filter"),
-        (&["merge", "-o", "g", "f", "range"], "range: a filter bank cannot be merged (give"),
-        (&["estimate", "range", "f"], "range: a filter bank cannot be compared (give"),
-        (&["fold", "--factor", "2", "-o", "g", "range"], "range: a filter bank, not a blocked filter (give"),
-        (
-            &["build", "--like", "range", "-o", "g", "keys"],
-            "range: a filter bank, not a blocked filter (give",
-        ),
-        (&["grow", "-o", "g", "range"], "range: a filter bank, not a blocked filter (give"),
-        (&["dedup", "--state", "range", "keys"], "range: not a state of dedup"),
-        (&["info", "--plot", "p.svg", "range"], "(omit --plot)"),
+        ("check range keys", "range: a filter bank cannot be queried (give a filter"),
+        ("merge -o g f range", "range: a filter bank cannot be merged (give"),
+        ("estimate range f", "range: a filter bank cannot be compared (give"),
+        ("fold --factor 2 -o g range", "range: a filter bank, not a blocked filter (give"),
+        ("build --like range -o g keys", "range: a filter bank, not a blocked filter (give"),
+        ("grow -o g range", "range: a filter bank, not a blocked filter (give"),
+        ("dedup --state range keys", "range: not a state of dedup"),
+        ("info --plot p.svg range", "(omit --plot)"),
     ] {
-        let error = error(&place, arguments);
-        assert!(error.contains(text), "{error}");
+        place.refuses(arguments, &[text]);
     }
     // A damaged one is described all the same, unless the footer is.
-    let mut bytes = place.read("range");
-    bytes[100] ^= 1;
-    place.write("damaged", &bytes);
-    let remedy = || {
-        contains("damaged: the file is damaged: checksum mismatch")
-            .and(contains("(rebuild it, or fetch it again)"))
-    };
+    place.damage("range", 100, "damaged");
+    let remedy = "damaged: the file is damaged: checksum mismatch (rebuild it, or fetch it again)\n";
     let text = contains("INVALID: the file is damaged").and(contains("per slot, exact"));
-    place.bloomline(&["info", "damaged"]).assert().code(2).stdout(text).stderr(remedy());
-    place.bloomline(&["check", "damaged", "keys"]).assert().code(2).stderr(remedy());
-    place.write("cut", &bytes[8..]);
-    assert!(error(&place, &["info", "cut"]).contains("cut: the footer's size of 1 blocks of a bank"));
+    place.run("info damaged").code(2).stdout(text).stderr(contains(remedy));
+    place.refuses("check damaged keys", &[remedy]);
+    place.write("cut", &place.read("damaged")[8..]);
+    place.refuses("info cut", &["cut: the footer's size of 1 blocks of a bank"]);
 }
 
 #[test]
@@ -194,33 +181,23 @@ fn info_describes_several_files() {
     for (name, n_blocks) in [("a", 1), ("b", 2)] {
         place.write(name, blocks(n_blocks, 0..9).to_standalone());
     }
-    let mut damaged = place.read("a");
-    damaged[3] ^= 1;
-    place.write("damaged", damaged);
+    place.damage("a", 3, "damaged");
     place.write("text", "ant\n");
-    let text = |files: &[&str]| {
-        let output = place.bloomline(&[&["info"], files].concat()).output().unwrap();
-        [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap())
-    };
-    let [a, b] = ["a", "b"].map(|name| text(&[name])[0].clone());
+    let [a, b] = ["a", "b"].map(|name| place.prints(format!("info {name}")));
     assert!(a.starts_with("kind "), "{a}");
-    place.bloomline(&["info", "a", "b"]).assert().success().stdout(format!("a:\n{a}\nb:\n{b}"));
-    let [described, errors] = text(&["no", "a", "text", "damaged", "b"]);
+    place.run("info a b").success().stdout(format!("a:\n{a}\nb:\n{b}"));
+    let info = place.run("info no a text damaged b").code(2);
+    let (described, errors) = (stdout(&info), stderr(&info));
     assert!(described.starts_with(&format!("a:\n{a}\ndamaged:\n")), "{described}");
     assert!(described.ends_with(&format!("\n\nb:\n{b}")) && described.contains("INVALID"), "{described}");
     let names: Vec<_> = errors.lines().map(|error| error.split(": ").nth(1).unwrap()).collect();
     assert_eq!(names, ["no", "text", "damaged"], "{errors}");
-    let objects = place.bloomline(&["info", "--json", "no", "a", "damaged", "b"]).assert().code(2);
-    let objects = &objects.get_output().stdout[..];
-    let objects: Vec<Value> =
-        serde_json::Deserializer::from_slice(objects).into_iter().map(Result::unwrap).collect();
-    assert_eq!(objects.iter().map(|info| &info["file"]).collect::<Vec<_>>(), ["a", "damaged", "b"]);
-    assert_eq!(objects.iter().map(|info| &info["is_intact"]).collect::<Vec<_>>(), [true, false, true]);
-    assert!(
-        error(&place, &["info", "--plot", "p.svg", "a", "b"]).contains("--plot: shows one filter, not 2")
-    );
-    place.shell("$b info a b | head -n 1").assert().success().stdout("a:\n").stderr("");
-    place.shell("$b info a b >/dev/full").assert().code(2).stderr(contains("standard output: "));
+    let objects = objects(&place.run("info --json no a damaged b").code(2).get_output().stdout);
+    let intact: Vec<_> = objects.iter().map(|info| pick(info, ["file", "is_intact"])).collect();
+    assert_eq!(intact, [json!(["a", true]), json!(["damaged", false]), json!(["b", true])]);
+    place.refuses("info --plot p.svg a b", &["--plot: shows one filter, not 2"]);
+    place.sh("$b info a b | head -n 1").success().stdout("a:\n").stderr("");
+    place.sh("$b info a b >/dev/full").code(2).stderr(contains("standard output: "));
 }
 
 #[test]
@@ -231,18 +208,15 @@ fn check_reads_filters_of_every_kind() {
     place.write("keys", &present);
     place.write("both", present.clone() + &missing);
     for name in ["standard", "counting", "modular", "scalable"] {
-        let output = place.bloomline(&["check", name, "both"]).assert().success().get_output().stdout.clone();
-        let selected: HashSet<&str> = std::str::from_utf8(&output).unwrap().lines().collect();
+        let output = place.prints(format!("check {name} both"));
+        let selected: HashSet<&str> = output.lines().collect();
         assert!(present.lines().all(|line| selected.contains(line)), "{name}");
         assert!((1001..1060).contains(&selected.len()), "{name}: {}", selected.len());
-        let mut bytes = place.read(name);
-        bytes[3] ^= 1;
-        place.write("damaged", bytes);
-        assert!(error(&place, &["check", "damaged", "keys"]).contains("damaged: "));
+        place.damage(name, 3, "damaged");
+        place.refuses("check damaged keys", &["damaged: "]);
     }
     for name in ["frontier", "growing"] {
-        let error = error(&place, &["check", name, "keys"]);
-        assert!(error.contains("a frontier") && error.contains("(give a filter"), "{error}");
+        place.refuses(format!("check {name} keys"), &["a frontier", "(give a filter"]);
     }
 }
 
@@ -252,13 +226,12 @@ fn check_counts_each_file_as_grep_does() {
     place.write("a", "ant\nbee\n");
     place.write("b", "");
     place.write("c", "bee\ncat\nant");
-    place.shell("printf 'ant\\nbee\\n' | $b build -q -o f").assert().success();
-    let count = |files: &[&str]| place.bloomline(&[&["check", "-c", "f"], files].concat());
-    count(&["a", "b", "c", "a"]).assert().success().stdout("a:2\nb:0\nc:2\na:2\n");
-    count(&["a", "-"]).write_stdin("ant\n").assert().success().stdout("a:2\n(standard input):1\n");
-    count(&["c"]).assert().success().stdout("2\n");
-    count(&["b", "b"]).assert().code(1).stdout("b:0\nb:0\n");
-    place.bloomline(&["check", "-cv", "f", "a", "c"]).assert().success().stdout("a:0\nc:1\n");
+    place.sh("printf 'ant\\nbee\\n' | $b build -q -o f").success();
+    place.run("check -c f a b c a").success().stdout("a:2\nb:0\nc:2\na:2\n");
+    place.feed("check -c f a -", "ant\n").success().stdout("a:2\n(standard input):1\n");
+    place.run("check -c f c").success().stdout("2\n");
+    place.run("check -c f b b").code(1).stdout("b:0\nb:0\n");
+    place.run("check -cv f a c").success().stdout("a:0\nc:1\n");
 }
 
 #[test]
@@ -266,31 +239,21 @@ fn check_counts_as_json() {
     let place = Place::new();
     place.write("a", "ant\nbee\nant");
     place.write("b", "cat\n");
-    place.shell("printf 'ant\\nbee\\n' | $b build -q --fpr 1e-6 -o f").assert().success();
-    let counts = |lines, present| {
-        let absent = lines - present;
-        serde_json::json!({"lines": lines, "possibly_present": present, "definitely_absent": absent})
-    };
-    let with = |mut object: Value, more: Value| {
-        more.as_object().unwrap().iter().for_each(|(name, value)| object[name] = value.clone());
-        object
-    };
-    let (a, b) = (
-        with(serde_json::json!({"file": "a"}), counts(3, 3)),
-        with(serde_json::json!({"file": "b"}), counts(1, 0)),
-    );
-    let expected = with(serde_json::json!({"filter": "f", "files": [a, b]}), counts(4, 3));
-    for more in [&[][..], &["-v"]] {
-        assert_eq!(json(&place, &[&["check", "--json", "f", "a", "b"], more].concat()), expected);
+    place.sh("printf 'ant\\nbee\\n' | $b build -q --fpr 1e-6 -o f").success();
+    let a = json!({"file": "a", "lines": 3, "possibly_present": 3, "definitely_absent": 0});
+    let b = json!({"file": "b", "lines": 1, "possibly_present": 0, "definitely_absent": 1});
+    let mut expected = json!({"lines": 4, "possibly_present": 3, "definitely_absent": 1});
+    expected["filter"] = "f".into();
+    expected["files"] = json!([a, b]);
+    for more in ["", "-v"] {
+        assert_eq!(place.json(format!("check --json f a b {more}")), expected);
     }
     // The status is that of the selection.
-    place.bloomline(&["check", "--json", "f", "b"]).assert().code(1).stdout(contains("\"file\": \"b\""));
-    place.bloomline(&["check", "--json", "-v", "f", "a"]).assert().code(1);
-    let mut check = place.bloomline(&["check", "--json", "f"]);
-    check.write_stdin("ant\n").assert().success().stdout(contains("\"file\": \"standard input\""));
-    for options in [["-q", "--json"], ["-c", "--json"]] {
-        let error = error(&place, &[&["check", "f", "a"], &options[..]].concat());
-        assert!(error.contains("cannot be used with"), "{error}");
+    place.run("check --json f b").code(1).stdout(contains("\"file\": \"b\""));
+    place.run("check --json -v f a").code(1);
+    place.feed("check --json f", "ant\n").success().stdout(contains("\"file\": \"standard input\""));
+    for options in ["-q --json", "-c --json"] {
+        place.refuses(format!("check f a {options}"), &["cannot be used with"]);
     }
 }
 
@@ -299,24 +262,18 @@ fn a_quiet_check_stops_at_the_first_line() {
     let place = Place::new();
     place.write("a", "cat\r\nant\n");
     place.write("b", "ant\n");
-    place.shell("printf 'ant\\n' | $b build -q --fpr 1e-6 -o f").assert().success();
-    let check = |arguments: &[&str]| {
-        place.bloomline(&[&["check", "-q", "f"], arguments].concat()).assert().stdout("").stderr("")
-    };
-    check(&["a", "b"]).success();
-    check(&["-c", "a", "b"]).success();
-    check(&["-v", "b"]).code(1);
-    check(&["-v", "a"]).success();
+    place.sh("printf 'ant\\n' | $b build -q --fpr 1e-6 -o f").success();
+    let check = |arguments: &str| place.run(format!("check -q f {arguments}")).stdout("").stderr("");
+    check("a b").success();
+    check("-c a b").success();
+    check("-v b").code(1);
+    check("-v a").success();
     // What comes later is not read, and an error before the first line is one.
     place.write("cut.gz", b"\x1f\x8b\x08\0");
-    check(&["b", "cut.gz"]).success();
-    assert!(error(&place, &["check", "-q", "f", "cut.gz", "b"]).contains("cut.gz: "));
+    check("b cut.gz").success();
+    place.refuses("check -q f cut.gz b", &["cut.gz: "]);
     // Of input that does not end.
-    place
-        .shell("mkfifo in; $b check -q f <in & exec 3>in; echo ant >&3; wait $!")
-        .assert()
-        .success()
-        .stdout("");
+    place.sh("mkfifo in; $b check -q f <in & exec 3>in; echo ant >&3; wait $!").success().stdout("");
 }
 
 #[test]
@@ -324,14 +281,14 @@ fn a_filter_may_come_from_standard_input() {
     let place = Place::new();
     place.write("f", blocks(64, 0..500).to_standalone());
     place.write("keys", lines(0..10));
-    place.shell("cat f | $b check - keys").assert().success().stdout(lines(0..10));
-    place.shell("$b check -c - keys <f").assert().success().stdout("10\n");
-    place.shell("$b info --json - <f").assert().success().stdout(contains("\"standard input\""));
-    place.shell("cat f | $b fold --factor 4 -o g -").assert().success();
+    place.sh("cat f | $b check - keys").success().stdout(lines(0..10));
+    place.sh("$b check -c - keys <f").success().stdout("10\n");
+    place.sh("$b info --json - <f").success().stdout(contains("\"standard input\""));
+    place.sh("cat f | $b fold --factor 4 -o g -").success();
     assert_eq!(place.read("g"), blocks(16, 0..500).to_standalone());
     let both = "the filter and the lines cannot both come from standard input (name the file of one)";
     for keys in ["", "-", "keys -"] {
-        place.shell(&format!("$b check - {keys} <f")).assert().code(2).stdout("").stderr(contains(both));
+        place.sh(format!("$b check - {keys} <f")).code(2).stdout("").stderr(contains(both));
     }
 }
 
@@ -342,13 +299,10 @@ fn larger_filters_are_folded_to_fit() {
         place.write(name, blocks(n_blocks, keys).to_standalone());
     }
     let folds = contains("large: folded by 4, to the 60 blocks of small");
-    for order in [["large", "small"], ["small", "large"]] {
-        let mut merge = place.bloomline(&["merge", "-o", "both", order[0], order[1]]);
-        merge.assert().success().stderr(folds.clone());
+    for order in ["large small", "small large"] {
+        place.run(format!("merge -o both {order}")).success().stderr(folds.clone());
         assert_eq!(place.read("both"), blocks(60, 0..1000).to_standalone());
-        let output = place.bloomline(&[&["estimate"], &order[..]].concat()).assert().success();
-        let text = output.stderr(folds.clone()).get_output().stdout.clone();
-        let text = String::from_utf8(text).unwrap();
+        let text = stdout(&place.run(format!("estimate {order}")).success().stderr(folds.clone()));
         let keys = |row: usize| -> u64 {
             let word = text.lines().nth(row).unwrap().split("about ").nth(1).unwrap();
             word.split(' ').next().unwrap().replace(',', "").parse().unwrap()
@@ -356,8 +310,7 @@ fn larger_filters_are_folded_to_fit() {
         assert!([0, 1].map(keys).iter().all(|keys| (550..650).contains(keys)), "{text}");
         assert!((950..1050).contains(&keys(2)) && (150..250).contains(&keys(3)), "{text}");
     }
-    let mut merge = place.bloomline(&["merge", "-o", "both", "large", "small", "large"]);
-    merge.assert().success().stderr(folds);
+    place.run("merge -o both large small large").success().stderr(folds);
     place.write("k", BloomFilter::with_blocks(60, 7).unwrap().to_standalone());
     place.write("seed", BloomFilter::with_blocks(60, 6).unwrap().with_seed(9).unwrap().to_standalone());
     for (name, texts) in [
@@ -365,16 +318,15 @@ fn larger_filters_are_folded_to_fit() {
         ("k", ["60 blocks, k = 7", "60 blocks, k = 6"]),
         ("seed", ["seed 9", "seed 0"]),
     ] {
-        for arguments in [&["merge", "-o", "g", "small", name][..], &["estimate", "small", name]] {
-            let error = error(&place, arguments);
+        for command in ["merge -o g", "estimate"] {
             let texts = [&texts[..], &["cannot be combined with the ", " of small", "--like"]].concat();
-            assert!(texts.iter().all(|text| error.contains(text)), "{error}");
+            place.refuses(format!("{command} small {name}"), &texts);
         }
     }
-    let merged = json(&place, &["merge", "--json", "-o", "both", "large", "small"]);
-    assert_eq!((&merged["file"], &merged["blocks"]), (&"both".into(), &60.into()));
-    assert_eq!(merged["folded"], serde_json::json!([{"file": "large", "factor": 4}]));
-    let estimate = json(&place, &["estimate", "--json", "large", "small"]);
+    let merged = place.json("merge --json -o both large small");
+    let expected = json!(["both", 60, [{"file": "large", "factor": 4}]]);
+    assert_eq!(pick(&merged, ["file", "blocks", "folded"]), expected);
+    let estimate = place.json("estimate --json large small");
     assert_eq!(estimate["first"]["file"], "large");
     assert!((550..650).contains(&estimate["second"]["keys"].as_u64().unwrap()));
     assert!((950..1050).contains(&estimate["union"]["keys"].as_u64().unwrap()));
@@ -388,48 +340,32 @@ fn fold_says_what_can_be_had() {
     place.write("prime", blocks(97, 0..500).to_standalone());
     let factors = "(give --fpr, or --factor 2 for 1.92 kB, 3 for 1.28 kB, 4 for 960 B, 5 for 768 B,";
     for wrong in ["7", "0", "61"] {
-        let error = error(&place, &["fold", "-o", "g", "--factor", wrong, "f"]);
-        assert!(error.contains(factors), "{error}");
+        place.refuses(format!("fold -o g --factor {wrong} f"), &[factors]);
     }
-    assert!(
-        error(&place, &["fold", "-o", "g", "f"])
-            .contains("f: say how far to fold (give --fpr, or --factor 2 for")
-    );
+    place.refuses("fold -o g f", &["f: say how far to fold (give --fpr, or --factor 2 for"]);
     // Of many, those near the one requested.
     for (n_blocks, wrong, first, last) in [
-        (
-            720,
-            "100",
-            "--factor 45 for 1.02 kB, 48 for 960 B, ",
-            ", 720 for 64 B; 29 factors in all, to 720)\n",
-        ),
-        (120, "7", "--factor 2 for 3.84 kB, 3 for 2.56 kB, ", ", 30 for 256 B; 15 factors in all, to 120)\n"),
+        (720, 100, "45 for 1.02 kB, 48 for 960 B, ", ", 720 for 64 B; 29 factors in all, to 720)\n"),
+        (120, 7, "2 for 3.84 kB, 3 for 2.56 kB, ", ", 30 for 256 B; 15 factors in all, to 120)\n"),
     ] {
         place.write("many", blocks(n_blocks, 0..9).to_standalone());
-        let error = error(&place, &["fold", "-o", "g", "--factor", wrong, "many"]);
-        assert!(error.contains(first) && error.ends_with(last), "{error}");
+        let first = format!("--factor {first}");
+        place.refuses(format!("fold -o g --factor {wrong} many"), &[&first, last]);
     }
-    let error = error(&place, &["fold", "-o", "g", "--factor", "2", "prime"]);
-    assert!(error.contains("(give --fpr, or --factor 97 for 64 B; ") && error.contains("--keys"), "{error}");
+    place.refuses("fold -o g --factor 2 prime", &["(give --fpr, or --factor 97 for 64 B; ", "--keys"]);
     place.write("one", blocks(1, 0..9).to_standalone());
-    for more in [&[][..], &["--factor", "2"]] {
-        let error = self::error(&place, &[&["fold", "-o", "g", "one"], more].concat());
-        assert!(error.contains("(keep it as it is)"), "{error}");
+    for more in ["", "--factor 2"] {
+        place.refuses(format!("fold -o g one {more}"), &["(keep it as it is)"]);
     }
     // In place of a fold by 1, what stands in its way.
-    let mut fold = place.bloomline(&["fold", "-o", "g", "--fpr", "1%", "prime"]);
-    fold.assert().success().stderr(contains("g: not folded: by 97, the least factor").and(contains("FPR ")));
+    let text = contains("g: not folded: by 97, the least factor").and(contains("FPR "));
+    place.run("fold -o g --fpr 1% prime").success().stderr(text);
     assert_eq!(place.read("g"), place.read("prime"));
-    let folded = json(&place, &["fold", "--json", "-o", "g", "--factor", "4", "f"]);
-    let names = (&folded["file"], &folded["factor"], &folded["blocks"], &folded["bytes"]);
-    assert_eq!(names, (&"g".into(), &4.into(), &15.into(), &(15 * 64 + 64).into()));
+    let folded = place.json("fold --json -o g --factor 4 f");
+    assert_eq!(pick(&folded, ["file", "factor", "blocks", "bytes"]), json!(["g", 4, 15, 15 * 64 + 64]));
     all_kinds(&place, "ant\n");
     for name in ["standard", "counting", "scalable", "frontier"] {
-        let error = self::error(&place, &["fold", "-o", "g", "--factor", "2", name]);
-        assert!(
-            error.contains(&format!("{name}: a {}", if name == "growing" { "frontier" } else { name })),
-            "{error}"
-        );
+        place.refuses(format!("fold -o g --factor 2 {name}"), &[&format!("{name}: a {name}")]);
     }
 }
 
@@ -439,73 +375,65 @@ fn filters_of_low_rates_have_modules() {
     let place = Place::new();
     let text = lines(0..10_000);
     place.write("keys", &text);
-    let built = |more: &[&str]| {
-        let build = [&["build", "--json", "-o", "f"], more, &["keys"]].concat();
-        (json(&place, &build), place.read("f"))
-    };
+    let built = |more: &str| (place.json(format!("build --json -o f {more} keys")), place.read("f"));
     let of = |sizing: ModularSizing| {
         let mut filter = ModularBloomFilter::with_sizing(sizing).unwrap();
         filter.extend(text.lines());
         filter
     };
     for (more, most, n_modules) in [
-        (&["--fpr", "0.1%"][..], 2, 2),
-        (&["--fpr", "1e-4"], 2, 2),
-        (&["--fpr", "1e-6"], 2, 2),
-        (&["--fpr", "1e-10"], 2, 2),
+        ("--fpr 0.1%", 2, 2),
+        ("--fpr 1e-4", 2, 2),
+        ("--fpr 1e-6", 2, 2),
+        ("--fpr 1e-10", 2, 2),
         // Two modules do not reach it.
-        (&["--fpr", "1e-11"], 4, 4),
-        (&["--fpr", "0.1%", "--modules", "4"], 4, 3),
-        (&["--fpr", "1e-4", "--modules", "4"], 4, 4),
-        (&["--fpr", "1e-6", "--modules", "4"], 4, 4),
-        (&["--fpr", "1e-10", "--modules", "4"], 4, 4),
-        (&["--fpr", "1e-6", "--modules", "3"], 3, 3),
-        (&["--fpr", "1%", "--modules", "2"], 2, 2),
+        ("--fpr 1e-11", 4, 4),
+        ("--fpr 0.1% --modules 4", 4, 3),
+        ("--fpr 1e-4 --modules 4", 4, 4),
+        ("--fpr 1e-6 --modules 4", 4, 4),
+        ("--fpr 1e-10 --modules 4", 4, 4),
+        ("--fpr 1e-6 --modules 3", 3, 3),
+        ("--fpr 1% --modules 2", 2, 2),
     ] {
-        let fpr = match more[1].split_once('%') {
-            Some((percent, _)) => percent.parse::<f64>().unwrap() / 100.0,
-            None => more[1].parse().unwrap(),
-        };
+        let fpr = more.split(' ').nth(1).unwrap();
+        let percent = fpr.strip_suffix('%').map(|percent| percent.parse::<f64>().unwrap() / 100.0);
+        let fpr = percent.unwrap_or_else(|| fpr.parse().unwrap());
         let sizing = ModularSizing::for_fpr(10_000, fpr, most).unwrap();
         // Exactly for the keys that were counted; and a pipe's.
         let expected = of(sizing);
         let (figures, bytes) = built(more);
-        assert!(bytes == expected.to_standalone(), "{more:?}: {figures}");
-        assert_eq!((&figures["modules"], &figures["bytes"]), (&n_modules.into(), &bytes.len().into()));
-        assert_eq!((&figures["blocks"], &figures["k"]), (&expected.n_blocks().into(), &expected.k().into()));
+        assert!(bytes == expected.to_standalone(), "{more}: {figures}");
+        let shape = json!([n_modules, bytes.len(), expected.n_blocks(), expected.k()]);
+        assert_eq!(pick(&figures, ["modules", "bytes", "blocks", "k"]), shape);
         assert_eq!(figures["estimated_keys"], expected.estimated_keys().unwrap().keys);
         assert!(is_close(&figures["false_positive_rate"], expected.estimated_fpr()));
         assert!(figures["false_positive_rate"].as_f64().unwrap() < 1.2 * fpr, "{figures}");
         assert!(figures["fill_ratio"].is_null());
-        let mut build = place.bloomline(&[&["build", "-o", "g"], more].concat());
         let says = contains("20,000 lines, 10,000 distinct keys; ");
         let says = says.and(contains(format!(" in {n_modules} modules, FPR ")));
-        build.write_stdin(text.repeat(2)).assert().success().stderr(says);
+        place.feed(format!("build -o g {more}"), text.repeat(2)).success().stderr(says);
         assert!(place.read("g") == bytes);
         // For a guessed number, one that can be folded.
-        let (_, bytes) = built(&[more, &["--keys", "10k"]].concat());
-        assert!(bytes == of(sizing.foldable()).to_standalone(), "{more:?}");
+        let (_, bytes) = built(&format!("{more} --keys 10k"));
+        assert!(bytes == of(sizing.foldable()).to_standalone(), "{more}");
     }
-    let (_, bytes) = built(&["--bits-per-key", "15.73"]);
+    let (_, bytes) = built("--bits-per-key 15.73");
     assert!(bytes == of(ModularSizing::for_bits_per_key(10_000, 15.73, 2).unwrap()).to_standalone());
     // Others are blocked filters, as they were.
-    for more in [
-        &["--fpr", "0.11%"][..],
-        &["--bits-per-key", "15.72"],
-        &["--fpr", "1e-6", "--modules", "1"],
-        &["--bits-per-key", "20", "--modules", "1"],
-    ] {
+    for more in
+        ["--fpr 0.11%", "--bits-per-key 15.72", "--fpr 1e-6 --modules 1", "--bits-per-key 20 --modules 1"]
+    {
         let (figures, bytes) = built(more);
         assert!(BloomFilter::from_standalone(&bytes).is_ok() && figures["modules"] == 1, "{figures}");
         assert!(figures["fill_ratio"].is_number());
     }
     // Few keys need no modules.
-    place.shell("printf 'ant\\n' | $b build -q --fpr 1e-6 -o few").assert().success();
+    place.sh("printf 'ant\\n' | $b build -q --fpr 1e-6 -o few").success();
     let few = place.read("few");
     assert_eq!(BloomFilter::from_standalone(&few).unwrap().known_keys(), Some(1));
     // Too many keys are noticed, and what is there stays.
-    let build = ["build", "-o", "f", "--fpr", "1e-4", "--keys", "5000", "keys"];
-    assert!(error(&place, &build).contains("not the requested 0.01%; nothing was written (raise --keys"));
+    let build = "build -o f --fpr 1e-4 --keys 5000 keys";
+    place.refuses(build, &["not the requested 0.01%; nothing was written (raise --keys"]);
 }
 
 #[test]
@@ -520,20 +448,19 @@ fn modular_filters_are_merged_folded_and_compared() {
     };
     place.write("large", modular(3, 240, 4, 0..6 * keys));
     place.write("small", modular(3, 60, 4, 4 * keys..10 * keys));
-    let merged = json(&place, &["merge", "--json", "-o", "both", "large", "small"]);
+    let merged = place.json("merge --json -o both large small");
     assert!(place.read("both") == modular(3, 60, 4, 0..10 * keys));
-    assert_eq!((&merged["kind"], &merged["modules"]), (&"modular".into(), &3.into()));
-    assert_eq!((&merged["blocks"], &merged["k"]), (&60.into(), &4.into()));
-    assert_eq!(merged["folded"], serde_json::json!([{"file": "large", "factor": 4}]));
-    let mut merge = place.bloomline(&["merge", "-o", "both", "small", "large"]);
-    merge.assert().success().stderr(contains("large: folded by 4, to the 60 blocks of small"));
+    let expected = json!(["modular", 3, 60, 4, [{"file": "large", "factor": 4}]]);
+    assert_eq!(pick(&merged, ["kind", "modules", "blocks", "k", "folded"]), expected);
+    let folds = contains("large: folded by 4, to the 60 blocks of small");
+    place.run("merge -o both small large").success().stderr(folds);
     assert!(place.read("both") == modular(3, 60, 4, 0..10 * keys));
 
     place.write("other", modular(3, 240, 4, 5 * keys..9 * keys));
     for (first, second, [a, b, both]) in
         [("large", "other", [6, 4, 1]), ("other", "large", [4, 6, 1]), ("large", "large", [6, 6, 6])]
     {
-        let estimate = json(&place, &["estimate", "--json", first, second]);
+        let estimate = place.json(format!("estimate --json {first} {second}"));
         for (name, n) in [("first", a), ("second", b), ("union", a + b - both), ("intersection", both)] {
             let error = estimate[name]["keys"].as_f64().unwrap() - (n * keys) as f64;
             let standard_error = estimate[name]["standard_error"].as_f64().unwrap();
@@ -542,19 +469,16 @@ fn modular_filters_are_merged_folded_and_compared() {
     }
 
     for factor in [2, 240] {
-        let folded = json(&place, &["fold", "--json", "-o", "g", "--factor", &factor.to_string(), "large"]);
+        let folded = place.json(format!("fold --json -o g --factor {factor} large"));
         assert!(place.read("g") == modular(3, 240 / factor as usize, 4, 0..6 * keys));
-        let bytes = place.read("g").len();
-        assert_eq!((&folded["modules"], &folded["bytes"]), (&3.into(), &bytes.into()));
+        assert_eq!(pick(&folded, ["modules", "bytes"]), json!([3, place.read("g").len()]));
     }
-    let refused = error(&place, &["fold", "-o", "g", "--factor", "7", "large"]);
-    assert!(
-        refused.contains("large: 240 blocks cannot be folded by 7 (give --fpr, or --factor 2 for 23 kB, ")
-    );
+    let text = "large: 240 blocks cannot be folded by 7 (give --fpr, or --factor 2 for 23 kB, ";
+    place.refuses("fold -o g --factor 7 large", &[text]);
     // As far as the rate allows: one factor more does not.
     for fpr in [1e-6, 1e-3, 0.1, 0.9999] {
         let mut filter = ModularBloomFilter::from_standalone(&place.read("large")).unwrap();
-        place.bloomline(&["fold", "-o", "g", "--fpr", &fpr.to_string(), "large"]).assert().success();
+        place.run(format!("fold -o g --fpr {fpr} large")).success();
         let factors = (1..=240).filter(|factor| 240 % factor == 0);
         let rates = factors.map(|factor| {
             let mut folded = filter.clone();
@@ -565,10 +489,10 @@ fn modular_filters_are_merged_folded_and_compared() {
         assert!(place.read("g") == filter.to_standalone(), "{fpr}");
     }
     place.write("few", modular(3, 240, 4, 0..9));
-    place.bloomline(&["fold", "-o", "g", "--fpr", "10%", "few"]).assert().success();
+    place.run("fold -o g --fpr 10% few").success();
     assert!(place.read("g") == modular(3, 1, 4, 0..9));
     for (fpr, text) in [("1e-30", "FPR is already "), ("-1", "between 0 and 1")] {
-        assert!(error(&place, &["fold", "-o", "g", "--fpr", fpr, "large"]).contains(text));
+        place.refuses(format!("fold -o g --fpr {fpr} large"), &[text]);
     }
 
     // With none of another shape; the errors say what to do.
@@ -582,31 +506,24 @@ fn modular_filters_are_merged_folded_and_compared() {
         ("k", "3 modules of 60 blocks, k = 5"),
         ("odd", "3 modules of 90 blocks, k = 4"),
     ] {
-        for arguments in [&["merge", "-o", "g", "small", name][..], &["estimate", "small", name]] {
-            let error = error(&place, arguments);
-            let why = format!("{name}: {shape}, cannot be combined with the 3 modules of 60 blocks, k = 4");
-            assert!(error.contains(&why) && error.contains("--like"), "{error}");
+        let why = format!("{name}: {shape}, cannot be combined with the 3 modules of 60 blocks, k = 4");
+        for command in ["merge -o g", "estimate"] {
+            place.refuses(format!("{command} small {name}"), &[&why, "--like"]);
         }
     }
+    let text = "large: a modular filter, not a blocked filter (build it with --modules 1)";
+    place.refuses("grow -o g large", &[text]);
     // The one that is like it can.
     place.write("keys", lines(3 * keys..9 * keys));
-    place.bloomline(&["build", "-q", "-o", "new", "--like", "large", "keys"]).assert().success();
+    place.run("build -q -o new --like large keys").success();
     assert!(place.read("new") == modular(3, 240, 4, 3 * keys..9 * keys));
-    place.bloomline(&["merge", "-o", "g", "large", "new"]).assert().success();
+    place.run("merge -o g large new").success();
     assert!(place.read("g") == modular(3, 240, 4, 0..9 * keys));
-    let error = error(&place, &["build", "-o", "g", "--like", "two", "keys"]);
-    assert!(error.contains("(give --like a larger filter, or give --allow-overfull)"), "{error}");
+    place.refuses("build -o g --like two keys", &["(give --like a larger filter, or give --allow-overfull)"]);
     // A damaged one is none.
-    let mut bytes = place.read("large");
-    bytes[3] ^= 1;
-    place.write("damaged", bytes);
-    for arguments in [
-        &["merge", "large", "damaged"][..],
-        &["fold", "--factor", "2", "damaged"],
-        &["fold", "--fpr", "1%", "damaged"],
-    ] {
-        let error = self::error(&place, &[arguments, &["-o", "g"]].concat());
-        assert!(error.contains("damaged: the file is damaged"), "{error}");
+    place.damage("large", 3, "damaged");
+    for arguments in ["merge large damaged", "fold --factor 2 damaged", "fold --fpr 1% damaged"] {
+        place.refuses(format!("{arguments} -o g"), &["damaged: the file is damaged"]);
     }
 }
 
@@ -620,36 +537,30 @@ fn scalable_filters_are_merged_and_compared() {
     };
     place.write("a", scalable(100, 0..600));
     place.write("b", scalable(200, 400..1000));
-    place
-        .bloomline(&["merge", "-o", "both", "a", "b"])
-        .assert()
-        .success()
-        .stderr(contains("requested 1.28%"));
+    place.run("merge -o both a b").success().stderr(contains("requested 1.28%"));
     let both = ScalableBloomFilter::from_standalone(&place.read("both")).unwrap();
     assert!(lines(0..1000).lines().all(|line| both.contains(line)));
     assert!((both.fpr() - 0.0128).abs() < 1e-4 && both.estimated_fpr() < both.fpr());
     // Keys may be in filters of different sizes, so the bits of the two cannot be compared.
-    let estimate = json(&place, &["estimate", "--json", "a", "b"]);
+    let estimate = place.json("estimate --json a b");
     let [a, b] = ["first", "second"].map(|side| estimate[side]["at_most"].as_u64().unwrap());
     assert!((580..=600).contains(&a) && (580..=600).contains(&b));
     assert_eq!(estimate["union"]["at_most"], a + b);
     assert_eq!(estimate["intersection"]["at_most"], a.min(b));
     assert!(estimate["union"]["keys"].is_null());
-    let mut command = place.bloomline(&["estimate", "a", "b"]);
     let text = contains("union         at most 1,2");
-    command.assert().success().stdout(text).stderr(contains("only upper bounds"));
+    place.run("estimate a b").success().stdout(text).stderr(contains("only upper bounds"));
     // Until they have grown, they can.
     place.write("c", scalable(1000, 0..600));
     place.write("d", scalable(1000, 400..1000));
-    let estimate = json(&place, &["estimate", "--json", "c", "d"]);
+    let estimate = place.json("estimate --json c d");
     assert!((950..1050).contains(&estimate["union"]["keys"].as_u64().unwrap()), "{estimate}");
     // One of fixed size does not take the keys of one that grows.
     place.write("f", blocks(60, 0..9).to_standalone());
-    for order in [["a", "f"], ["f", "a"]] {
-        let error = error(&place, &["merge", "-o", "g", order[0], order[1]]);
-        assert!(error.contains("grow"), "{error}");
+    for order in ["a f", "f a"] {
+        place.refuses(format!("merge -o g {order}"), &["grow"]);
     }
-    assert!(json(&place, &["estimate", "--json", "a", "f"])["union"]["keys"].is_null());
+    assert!(place.json("estimate --json a f")["union"]["keys"].is_null());
 }
 
 #[test]
@@ -657,15 +568,11 @@ fn charts_are_svg() {
     let place = Place::new();
     place.write("f", blocks(60, 0..500).to_standalone());
     for name in ["x.png", "x.PDF", "x.svgz"] {
-        for arguments in
-            [&["info", "f", "--plot", name][..], &["plan", "--keys", "9", "--fpr", "1%", "--plot", name]]
-        {
-            let output = place.bloomline(arguments).assert().code(2).stdout("").get_output().stderr.clone();
-            let error = String::from_utf8(output).unwrap();
-            assert!(error.contains(name) && error.contains("x.svg"), "{error}");
+        for command in ["info f", "plan --keys 9 --fpr 1%"] {
+            place.refuses(format!("{command} --plot {name}"), &[name, "x.svg"]);
         }
     }
-    place.bloomline(&["info", "f", "--plot", "x.SVG"]).assert().success();
+    place.run("info f --plot x.SVG").success();
     assert_eq!(place.files(), ["f", "x.SVG"]);
 }
 
@@ -673,62 +580,29 @@ fn charts_are_svg() {
 fn standard_output_has_one_format() {
     let place = Place::new();
     place.write("f", blocks(60, 0..500).to_standalone());
-    let plan = &["plan", "--keys", "9", "--fpr", "1%"][..];
-    for command in [plan, &["info", "f"]] {
-        place
-            .bloomline(&[command, &["--plot", "p.svg"]].concat())
-            .assert()
-            .success()
-            .stdout(contains("k = 6").or(contains("k, probes")));
-        let chart = place.read("p.svg");
+    for (command, text) in [("plan --keys 9 --fpr 1%", "k, probes"), ("info f", "k = 6")] {
+        place.run(format!("{command} --plot p.svg")).success().stdout(contains(text));
         for output in ["-", "/dev/stdout"] {
-            let plot = [command, &["--plot", output]].concat();
-            assert!(place.bloomline(&plot).assert().success().stderr("").get_output().stdout == chart);
-            let error = error(&place, &[&plot[..], &["--json"]].concat());
-            assert!(
-                error.contains("--json: standard output is for the chart (write the chart to a file)"),
-                "{error}"
-            );
+            let plot = format!("{command} --plot {output}");
+            place.run(&plot).success().stderr("").stdout(place.text("p.svg"));
+            let text = "--json: standard output is for the chart (write the chart to a file)";
+            place.refuses(format!("{plot} --json"), &[text]);
         }
-        json(&place, &[command, &["--json", "--plot", "p.svg"]].concat());
+        place.json(format!("{command} --json --plot p.svg"));
     }
-}
-
-/// What is printed is typed back, as it is.
-#[test]
-fn printed_numbers_are_read() {
-    let place = Place::new();
-    for keys in ["77,777", "1e6", "1.23G"] {
-        let arguments = ["plan", "--keys", keys, "--fpr", "0.012%"];
-        let plan = json(&place, &[&arguments[..], &["--json"]].concat());
-        let output = place.bloomline(&arguments).assert().success().get_output().stdout.clone();
-        let text = String::from_utf8(output).unwrap();
-        let printed = |row: &str| -> String {
-            let line = text.lines().find_map(|line| line.trim_start().strip_prefix(row)).expect("a row");
-            line.trim().split("  ").next().unwrap().into()
-        };
-        let (keys, bytes) = (printed("keys"), printed("bytes"));
-        let count = format!("{keys} keys");
-        let again = json(&place, &["plan", "--json", "--keys", &keys, "--bytes", &bytes]);
-        assert_eq!((&again["keys"], &again["bytes"]), (&plan["keys"], &plan["bytes"]), "{text}");
-        let again = json(&place, &["plan", "--json", "--keys", &keys, "--fpr", &printed(&count)]);
-        let ratio = again["bytes"].as_f64().unwrap() / plan["bytes"].as_f64().unwrap();
-        assert!((0.99..1.01).contains(&ratio), "{text}");
-        let again = json(&place, &["plan", "--json", "--keys", &keys, "--bytes", &printed("size")]);
-        let ratio = again["bytes"].as_f64().unwrap() / plan["bytes"].as_f64().unwrap();
-        assert!((0.99..1.01).contains(&ratio), "{text}");
+    for command in ["fold --factor 4 f", "merge f f", "build f"] {
+        for output in ["-", "/dev/stdout"] {
+            let text = "--json: standard output is for the filter";
+            place.refuses(format!("{command} --json -o {output}"), &[text]);
+        }
     }
-    assert!(
-        error(&place, &["plan", "--bytes", "64M", "--keys", "9"])
-            .contains("give MB for powers of 1,000, or MiB")
-    );
 }
 
 #[test]
 fn plan_prints_json() {
     let place = Place::new();
-    let plan = json(&place, &["plan", "--json", "--keys", "1e6", "--bytes", "1241728"]);
-    assert_eq!((&plan["keys"], &plan["blocks"], &plan["k"]), (&1_000_000.into(), &19_402.into(), &6.into()));
+    let plan = place.json("plan --json --keys 1e6 --bytes 1241728");
+    assert_eq!(pick(&plan, ["keys", "blocks", "k"]), json!([1_000_000, 19_402, 6]));
     assert!((plan["false_positive_rate"].as_f64().unwrap() - 0.01).abs() < 1e-5);
     assert!((plan["bits_per_key"].as_f64().unwrap() - 9.93).abs() < 0.01);
     assert_eq!(plan["standard"]["bytes"], 1_241_728);
@@ -739,31 +613,26 @@ fn plan_prints_json() {
 #[test]
 fn plan_compares_modules() {
     let place = Place::new();
-    let plan = |more: &[&str]| {
-        let plan = [&["plan", "--keys", "1e6"], more].concat();
-        let output = place.bloomline(&plan).assert().success().get_output().stdout.clone();
-        let text = String::from_utf8(output).unwrap();
+    let plan = |more: &str| {
+        let plan = format!("plan --keys 1e6 {more}");
+        let text = place.prints(&plan);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        (json(&place, &[&plan[..], &["--json"]].concat()), text)
+        (place.json(format!("{plan} --json")), text)
     };
-    assert_eq!(plan(&["--fpr", "0.01%"]).0["modular"]["modules"], 2);
-    let (figures, text) = plan(&["--fpr", "0.01%", "--modules", "4"]);
+    assert_eq!(plan("--fpr 0.01%").0["modular"]["modules"], 2);
+    let (figures, text) = plan("--fpr 0.01% --modules 4");
     let modular = &figures["modular"];
     // As `build --keys` makes it.
     let sizing = ModularSizing::for_fpr(1_000_000, 1e-4, 4).unwrap().foldable();
-    assert_eq!((&modular["modules"], &modular["blocks"]), (&3.into(), &sizing.n_blocks().into()));
-    assert_eq!((&modular["k"], &modular["bytes"]), (&4.into(), &sizing.byte_len().into()));
+    let expected = json!([3, sizing.n_blocks(), 4, sizing.byte_len()]);
+    assert_eq!(pick(modular, ["modules", "blocks", "k", "bytes"]), expected);
     assert!(is_close(&modular["false_positive_rate"], sizing.fpr(1_000_000)));
     assert!((modular["lines_if_absent"].as_f64().unwrap() - 1.05).abs() < 0.005);
-    let build =
-        ["build", "--json", "-o", "f", "--keys", "1e6", "--fpr", "0.01%", "--modules", "4", "/dev/null"];
-    let built = json(&place, &build);
-    for field in ["modules", "blocks", "k"] {
-        assert_eq!(built[field], modular[field]);
-    }
+    let built = place.json("build --json -o f --keys 1e6 --fpr 0.01% --modules 4 /dev/null");
+    assert_eq!(pick(&built, ["modules", "blocks", "k"]), pick(modular, ["modules", "blocks", "k"]));
     // One block is what it was.
     let blocked = bloomline::Sizing::for_fpr(1_000_000, 1e-4).unwrap().foldable();
-    assert_eq!((&figures["blocks"], &figures["k"]), (&blocked.n_blocks().into(), &blocked.k().into()));
+    assert_eq!(pick(&figures, ["blocks", "k"]), json!([blocked.n_blocks(), blocked.k()]));
     for row in [
         "                                  1 module         3 modules   standard filter",
         "bits per key                         22.12             19.72             19.17",
@@ -774,48 +643,38 @@ fn plan_compares_modules() {
         assert!(text.lines().any(|line| line == row), "{row}\n{text}");
     }
     // Fewer modules.
-    assert_eq!(plan(&["--fpr", "0.01%", "--modules", "2"]).0["modular"]["modules"], 2);
-    assert_eq!(plan(&["--fpr", "1%", "--modules", "4"]).0["modular"]["modules"], 2);
+    assert_eq!(plan("--fpr 0.01% --modules 2").0["modular"]["modules"], 2);
+    assert_eq!(plan("--fpr 1% --modules 4").0["modular"]["modules"], 2);
     // Of the same size, and never larger.
     for bytes in ["2000000", "2000064", "3000000"] {
-        let (figures, _) = plan(&["--bytes", bytes]);
+        let (figures, _) = plan(&format!("--bytes {bytes}"));
         let modular = &figures["modular"];
         let [one, several] = [&figures, modular].map(|of| of["bytes"].as_u64().unwrap());
         assert!(several <= one && several + 256 > one, "{figures}");
         let [one, several] = [&figures, modular].map(|of| of["false_positive_rate"].as_f64().unwrap());
         assert!(several < one);
     }
-    for one in [&["--fpr", "1%"][..], &["--fpr", "1e-6", "--modules", "1"], &["--bits-per-key", "10"]] {
+    for one in ["--fpr 1%", "--fpr 1e-6 --modules 1", "--bits-per-key 10"] {
         let (figures, text) = plan(one);
-        assert!(
-            figures["modular"].is_null() && text.contains(" bloomline ") && !text.contains("module"),
-            "{text}"
-        );
+        assert!(figures["modular"].is_null(), "{figures}");
+        assert!(text.contains(" bloomline ") && !text.contains("module"), "{text}");
     }
-    let plot = ["plan", "--keys", "1e6", "--fpr", "1e-4", "--plot", "p.svg"];
-    place.bloomline(&plot).assert().success();
-    let plot = String::from_utf8(place.read("p.svg")).unwrap();
+    place.run("plan --keys 1e6 --fpr 1e-4 --plot p.svg").success();
+    let plot = place.text("p.svg");
     assert!(["bloomline, 1 module", "bloomline, 2 modules"].iter().all(|name| plot.contains(name)));
 }
 
 /// Runs dedup with a state, and returns what it prints.
-fn dedup(place: &Place, state: &str, more: &[&str], input: String) -> String {
-    let arguments = [&["dedup", "-q", "--state", state], more].concat();
-    let output =
-        place.bloomline(&arguments).write_stdin(input).assert().success().get_output().stdout.clone();
-    String::from_utf8(output).unwrap()
+fn dedup(place: &Place, state: &str, more: &str, input: String) -> String {
+    stdout(&place.feed(format!("dedup -q --state {state} {more}"), input).success())
 }
 
 #[test]
 fn states_are_described_queried_and_merged() {
     let place = Place::new();
     for (more, kind, shape) in [
-        (
-            &["--keys", "1000", "--fpr", "1e-4"][..],
-            "state of dedup, of fixed size",
-            "blocks of 64 bytes, k = ",
-        ),
-        (&["--grow", "--keys", "100", "--fpr", "1e-4"], "state of dedup, which grows", "filters, "),
+        ("--keys 1000 --fpr 1e-4", "state of dedup, of fixed size", "blocks of 64 bytes, k = "),
+        ("--grow --keys 100 --fpr 1e-4", "state of dedup, which grows", "filters, "),
     ] {
         for name in ["a", "b"] {
             let _ = std::fs::remove_file(place.path(name));
@@ -824,125 +683,89 @@ fn states_are_described_queried_and_merged() {
         dedup(&place, "b", more, lines(300..900));
         let text = contains(kind).and(contains(shape)).and(contains("keys             at most 500\n"));
         let text = text.and(contains("requested FPR    0.01%")).and(contains("checksum         valid"));
-        place.bloomline(&["info", "a"]).assert().success().stdout(text);
-        let info = json(&place, &["info", "--json", "a"]);
+        place.run("info a").success().stdout(text);
+        let info = place.json("info --json a");
         let is_growing = kind.ends_with("grows");
-        assert_eq!(
-            (&info["kind"], &info["keys"], &info["is_growing"]),
-            (&"state".into(), &500.into(), &is_growing.into())
-        );
-        assert_eq!(info["capacity"], if is_growing { 100 } else { 1000 });
+        let expected = json!(["state", 500, is_growing, if is_growing { 100 } else { 1000 }]);
+        assert_eq!(pick(&info, ["kind", "keys", "is_growing", "capacity"]), expected);
         assert!(is_close(&info["requested_false_positive_rate"], 1e-4));
-        place.bloomline(&["check", "a"]).write_stdin(lines(490..510)).assert().stdout(lines(490..500));
+        place.feed("check a", lines(490..510)).stdout(lines(490..500));
         // No line would be found, whatever the state holds.
-        let refused = error(&place, &["check", "--integers", "a", "b"]);
-        assert!(refused.contains("a: its keys are text (omit --integers)"), "{refused}");
-        assert_eq!(json(&place, &["info", "--json", "a"])["key_options"], "whole lines as keys");
-        let error = error(&place, &["fold", "-o", "g", "--factor", "2", "a"]);
-        assert!(error.contains("a: a state of dedup, not a blocked filter"), "{error}");
+        place.refuses("check --integers a b", &["a: its keys are text (omit --integers)"]);
+        assert_eq!(info["key_options"], "whole lines as keys");
+        place.refuses("fold -o g --factor 2 a", &["a: a state of dedup, not a blocked filter"]);
 
-        let estimate = json(&place, &["estimate", "--json", "a", "b"]);
+        let estimate = place.json("estimate --json a b");
         if is_growing {
-            assert_eq!(
-                (&estimate["first"]["at_most"], &estimate["second"]["at_most"]),
-                (&500.into(), &600.into())
-            );
-            assert_eq!(estimate["union"], serde_json::json!({"keys": null, "at_most": 1100}));
+            let sides = ["first", "second"].map(|side| estimate[side]["at_most"].as_u64().unwrap());
+            assert_eq!(sides, [500, 600]);
+            assert_eq!(estimate["union"], json!({"keys": null, "at_most": 1100}));
         } else {
             assert!((880..920).contains(&estimate["union"]["keys"].as_u64().unwrap()), "{estimate}");
         }
-        let merged = json(&place, &["merge", "--json", "-o", "a", "a", "b"]);
+        let merged = place.json("merge --json -o a a b");
         let requested = if is_growing { 1.385_905_376_264e-4 } else { 1e-4 };
         assert_eq!(merged["kind"], "state");
         assert!(is_close(&merged["requested_false_positive_rate"], requested), "{merged}");
         // The bits show that 200 lines are in both, where there is but one filter.
         let n = merged["keys"].as_u64().unwrap();
         assert!(if is_growing { n == 1100 } else { (900..960).contains(&n) }, "{n}");
-        assert_eq!(dedup(&place, "a", &[], lines(0..950)), lines(900..950));
+        assert_eq!(dedup(&place, "a", "", lines(0..950)), lines(900..950));
     }
     // A folded state is for as many lines as the smaller.
-    for order in [["small", "large"], ["large", "small"]] {
-        dedup(&place, "small", &["--keys", "1000", "--fpr", "1e-4"], lines(0..9));
-        dedup(&place, "large", &["--keys", "2030", "--fpr", "1e-4"], lines(9..20));
-        let merged = json(&place, &["merge", "--json", "--replace-state", "-o", "m", order[0], order[1]]);
-        assert_eq!((&merged["capacity"], &merged["keys"]), (&1000.into(), &20.into()));
-        assert_eq!(merged["folded"], serde_json::json!([{"file": "large", "factor": 2}]));
+    for order in ["small large", "large small"] {
+        dedup(&place, "small", "--keys 1000 --fpr 1e-4", lines(0..9));
+        dedup(&place, "large", "--keys 2030 --fpr 1e-4", lines(9..20));
+        let merged = place.json(format!("merge --json --replace-state -o m {order}"));
+        let expected = json!([1000, 20, [{"file": "large", "factor": 2}]]);
+        assert_eq!(pick(&merged, ["capacity", "keys", "folded"]), expected);
     }
-    dedup(&place, "none", &["--fpr", "1e-4"], String::new());
-    place
-        .bloomline(&["merge", "-o", "a", "a", "none"])
-        .assert()
-        .success()
-        .stderr(contains("requested 0.0139%"));
+    dedup(&place, "none", "--fpr 1e-4", String::new());
+    place.run("merge -o a a none").success().stderr(contains("requested 0.0139%"));
     // Rates that add up to more than 1.
     for name in ["half", "more"] {
-        dedup(&place, name, &["--grow", "--keys", "9", "--fpr", "0.6"], lines(0..9));
+        dedup(&place, name, "--grow --keys 9 --fpr 0.6", lines(0..9));
     }
-    let many = [&["merge", "-o", "half", "half"][..], &["more"; 12]].concat();
-    place.bloomline(&many).assert().success();
-    place.bloomline(&["info", "half"]).assert().success().stdout(contains("requested FPR    100%"));
+    place.run("merge -o half half".to_owned() + &" more".repeat(12)).success();
+    place.run("info half").success().stdout(contains("requested FPR    100%"));
     // Many states with room are one filter, which goes on as each of them.
-    let names: Vec<String> = (0..20).map(|i| format!("day{i}")).collect();
-    for (name, i) in names.iter().zip(0..) {
-        dedup(&place, name, &["--grow", "--keys", "1000", "--fpr", "1e-4"], lines(40 * i..40 * (i + 1)));
+    let mut merge = "merge -o month".to_owned();
+    for i in 0..20 {
+        dedup(&place, &format!("day{i}"), "--grow --keys 1000 --fpr 1e-4", lines(40 * i..40 * (i + 1)));
+        merge += &format!(" day{i}");
     }
-    let merge: Vec<&str> =
-        ["merge", "-o", "month"].into_iter().chain(names.iter().map(String::as_str)).collect();
-    place
-        .bloomline(&merge)
-        .assert()
-        .success()
-        .stderr(contains("at most 800 keys").and(contains("requested 0.01%")));
+    place.run(merge).success().stderr(contains("at most 800 keys").and(contains("requested 0.01%")));
     let shape = contains("1 filter, ").and(contains("inserted keys    800\n"));
-    place.bloomline(&["info", "month"]).assert().success().stdout(shape);
-    assert_eq!(dedup(&place, "month", &[], lines(0..1_000)), lines(800..1_000));
-    place.bloomline(&["info", "month"]).assert().success().stdout(contains("1 filter, "));
+    place.run("info month").success().stdout(shape);
+    assert_eq!(dedup(&place, "month", "", lines(0..1_000)), lines(800..1_000));
+    place.run("info month").success().stdout(contains("1 filter, "));
     // More lines than a fixed state takes: dedup refuses it, and merge says so before.
     for (name, range) in [("c", 0..900), ("d", 900..1800)] {
-        dedup(&place, name, &["--keys", "1000"], lines(range));
+        dedup(&place, name, "--keys 1000", lines(range));
     }
     let say = contains("c: at most 1,8")
         .and(contains("more keys than it takes"))
         .and(contains("`bloomline grow --fpr 0.0245% c`"));
-    place.bloomline(&["merge", "-o", "c", "c", "d"]).assert().success().stderr(say);
+    place.run("merge -o c c d").success().stderr(say);
     // A state is not mixed with what is none.
     place.write("f", blocks(60, 0..9).to_standalone());
-    for order in [["c", "f"], ["f", "c"]] {
-        let error = error(&place, &["merge", "-o", "g", order[0], order[1]]);
-        assert!(error.contains("f: not a state of dedup, as c is (merge states with states"), "{error}");
+    for order in ["c f", "f c"] {
+        let text = "f: not a state of dedup, as c is (merge states with states";
+        place.refuses(format!("merge -o g {order}"), &[text]);
     }
 }
 
 #[test]
 fn merging_into_a_state_waits_for_dedup() {
     let place = Place::new();
-    dedup(&place, "a", &[], lines(0..10));
-    dedup(&place, "b", &[], lines(10..20));
+    dedup(&place, "a", "", lines(0..10));
+    dedup(&place, "b", "", lines(10..20));
     // Had merge not waited, dedup would replace what it wrote.
     let line = "mkfifo in; ($b dedup -q --state a <in >out) & exec 3>in; echo ant >&3; \
                 until [ -s out ]; do sleep 0.01; done; $b merge -o a a b 2>notes 3>&- & \
                 until [ -s notes ]; do sleep 0.01; done; exec 3>&-; wait; cat notes";
-    place
-        .shell(line)
-        .assert()
-        .success()
-        .stdout(contains("in use by another run").and(contains("a: at most 21 keys")));
-    assert_eq!(dedup(&place, "a", &[], lines(0..21) + "ant\n"), lines(20..21));
-}
-
-#[test]
-fn filters_are_written_to_standard_output() {
-    let place = Place::new();
-    place.write("f", blocks(64, 0..500).to_standalone());
-    place.shell("$b fold -o - --factor 4 f >g && $b merge -o - g f >h").assert().success();
-    assert_eq!(place.read("g"), blocks(16, 0..500).to_standalone());
-    assert_eq!(place.read("h"), blocks(16, 0..500).to_standalone());
-    for arguments in [&["fold", "--factor", "4", "f"][..], &["merge", "f", "f"]] {
-        for output in ["-", "/dev/stdout"] {
-            let error = error(&place, &[arguments, &["--json", "-o", output]].concat());
-            assert!(error.contains("--json: standard output is for the filter"), "{error}");
-        }
-    }
+    place.sh(line).success().stdout(contains("in use by another run").and(contains("a: at most 21 keys")));
+    assert_eq!(dedup(&place, "a", "", lines(0..21) + "ant\n"), lines(20..21));
 }
 
 #[test]
@@ -952,14 +775,11 @@ fn forged_numbers_are_no_panic() {
     growing.extend(lines(0..100).lines());
     place.write("growing", growing.to_standalone());
     // A state of 2^64 - 1 lines.
-    let words = [9, u64::MAX, 0.01_f64.to_bits(), 0, 0, 1].map(u64::to_le_bytes);
-    let checksum = xxhash_rust::xxh64::xxh64(words.as_flattened(), 0).to_le_bytes();
-    let state =
-        [&blocks(60, 0..9).to_standalone(), words.as_flattened(), &checksum, b"\x89bldup\r\n"].concat();
-    place.write("state", state);
-    place.bloomline(&["info", "state"]).assert().success().stdout(contains("18,446,744,073,709,551,615"));
-    json(&place, &["estimate", "--json", "state", "growing"]);
-    place.bloomline(&["merge", "-o", "g", "state", "state"]).assert().success();
+    let footer = footer(9, u64::MAX, 0.01, [0, 0, 1]);
+    place.write("state", [blocks(60, 0..9).to_standalone(), footer].concat());
+    place.run("info state").success().stdout(contains("18,446,744,073,709,551,615"));
+    place.json("estimate --json state growing");
+    place.run("merge -o g state state").success();
 }
 
 /// The fields of a JSON value, and of those in it.
@@ -976,8 +796,7 @@ fn fields(value: &Value) -> Vec<&str> {
 /// Fails if the help of a command does not name all fields.
 #[track_caller]
 fn are_documented(place: &Place, command: &str, json: &Value) {
-    let help = place.bloomline(&["help", command]).output().unwrap().stdout;
-    let help = String::from_utf8(help).unwrap();
+    let help = place.prints(format!("help {command}"));
     let (_, help) = help.split_once("Print help").unwrap();
     let words: HashSet<_> =
         help.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').collect();
@@ -990,10 +809,10 @@ fn fields_of_json_are_documented() {
     place.write("keys", lines(0..9));
     place.write("f", blocks(4, 0..9).to_standalone());
     place.write("g", blocks(2, 0..9).to_standalone());
-    for more in [&["--keys", "10"][..], &["--grow"]] {
+    for more in ["--keys 10", "--grow"] {
         dedup(&place, "s", more, lines(0..9));
-        are_documented(&place, "info", &json(&place, &["info", "--json", "s"]));
-        std::fs::remove_file(place.path("s")).unwrap();
+        are_documented(&place, "info", &place.json("info --json s"));
+        place.remove("s");
     }
     for line in [
         "build -o h keys",
@@ -1006,8 +825,8 @@ fn fields_of_json_are_documented() {
         "plan --keys 9 --fpr 1%",
         "plan --keys 1000 --fpr 1e-4",
     ] {
-        let arguments: Vec<_> = line.split(' ').chain(["--json"]).collect();
-        are_documented(&place, arguments[0], &json(&place, &arguments));
+        let command = line.split(' ').next().unwrap();
+        are_documented(&place, command, &place.json(format!("{line} --json")));
     }
 }
 
@@ -1022,7 +841,7 @@ fn goldens_are_described() {
         if kind == "compact" {
             continue; // no file, but a part of one
         }
-        let info = json(&place, &["info", "--json", path]);
+        let info = place.json(format!("info --json {path}"));
         assert_eq!(info["kind"], if kind == "standalone" { "blocked" } else { kind }, "{name}");
         assert_eq!(info["false_positive_rate"].is_number(), kind != "bank", "{info}");
         assert_eq!(info["is_intact"], true, "{info}");

@@ -6,31 +6,18 @@ mod common;
 
 use bloomline::{BloomFilter, BloomView, Sizing, hash_key, sizing};
 use predicates::prelude::*;
-use predicates::str::{contains, diff};
-use serde_json::Value;
+use predicates::str::contains;
 
-use common::{Place, lines};
-
-/// The one line with which a command fails.
-fn error(place: &Place, arguments: &[&str]) -> String {
-    let error = place.bloomline(arguments).assert().code(2).get_output().stderr.clone();
-    let error = String::from_utf8(error).unwrap();
-    assert!(error.starts_with("bloomline: ") && error.lines().count() == 1, "{error}");
-    error
-}
-
-fn json(place: &Place, arguments: &[&str]) -> Value {
-    serde_json::from_slice(&place.bloomline(arguments).assert().success().get_output().stdout).unwrap()
-}
+use common::{Place, lines, stderr, stdout};
 
 /// What `command` writes to a terminal.
 #[cfg(target_os = "linux")]
 fn on_a_terminal(place: &Place, command: &str) -> String {
-    let mut script = place.shell(&format!("TERM=xterm script -qec '{command}' /dev/null"));
+    let mut script = place.shell(format!("TERM=xterm script -qec '{command}' /dev/null"));
     if command.ends_with("dedup -q") {
         script.write_stdin("ant\n\u{4}"); // typed, which the terminal shows too
     }
-    String::from_utf8(script.assert().success().get_output().stdout.clone()).unwrap()
+    stdout(&script.assert().success())
 }
 
 /// The lines that are left on a terminal after `written`.
@@ -66,7 +53,7 @@ fn progress_is_shown_on_a_terminal_wherever_the_output_goes() {
     let keys = lines(0..100_000);
     place.write("keys", &keys);
     place.write("short", "antbee");
-    place.bloomline(&["build", "-q", "-o", "f", "keys"]).assert().success().stderr("");
+    place.run("build -q -o f keys").success().stderr("");
     // Nothing for a command that ends soon, and nothing with -q.
     for command in
         ["build -q -o g keys", "dedup -q keys >once", "check -v f short >once", "estimate f f >once"]
@@ -96,7 +83,7 @@ fn progress_is_shown_on_a_terminal_wherever_the_output_goes() {
     }
     // Nothing where standard error is not a terminal.
     assert_eq!(on_a_terminal(&place, "(sleep 0.6; cat keys) | $b build -o g 2>log"), "");
-    assert!(String::from_utf8(place.read("log")).unwrap().starts_with("bloomline: g: "));
+    assert!(place.text("log").starts_with("bloomline: g: "));
 }
 
 #[test]
@@ -109,11 +96,10 @@ fn threads_make_the_filter_of_one() {
     let mut expected = BloomFilter::with_sizing(sizing.foldable()).unwrap();
     texts.iter().flat_map(|text| text.lines()).for_each(|key| _ = expected.insert(key));
     for _ in 0..5 {
-        let mut build = place.bloomline(&["build", "-o", "f", "--keys", "300k", "a", "b"]);
-        build.assert().success().stderr(contains("f: 300,000 lines, "));
+        place.run("build -o f --keys 300k a b").success().stderr(contains("f: 300,000 lines, "));
         assert!(place.read("f") == expected.to_standalone());
     }
-    let build = place.bloomline(&["build", "-o", "f", "a", "b"]).assert().success();
+    let build = place.run("build -o f a b").success();
     build.stderr(contains("f: 300,000 lines, 250,000 distinct keys; "));
     let expected = Sizing::for_bits_per_key(250_000, bits_per_key).unwrap();
     assert_eq!(BloomView::from_standalone(&place.read("f")).unwrap().n_blocks(), expected.n_blocks());
@@ -127,26 +113,20 @@ fn threads_report_the_first_error() {
     place.write("bad", good + &"x\n".repeat(300_000));
     place.write("cut.gz", b"\x1f\x8b\x08\0");
     for _ in 0..5 {
-        for more in [&["--keys", "9"][..], &[]] {
-            let build = ["build", "--integers", "-o", "f"];
-            let error = error(&place, &[&build[..], more, &["good", "bad", "cut.gz"]].concat());
-            assert!(
-                error.contains("bad: line 300001 is not an integer of up to 64 bits: \"x\" (remove it"),
-                "{error}"
-            );
+        for more in ["--keys 9", ""] {
+            let text = "bad: line 300001 is not an integer of up to 64 bits: \"x\" (remove it";
+            place.refuses(format!("build --integers -o f {more} good bad cut.gz"), &[text]);
         }
     }
     // While one thread reads the last lines, another may already have met the end.
     place.write("late", (0..20_000).map(|i| format!("{i}\n")).collect::<String>() + "x");
     for _ in 0..10 {
-        let error =
-            error(&place, &["build", "--integers", "-o", "f", "--keys", "9", "good", "late", "cut.gz"]);
-        assert!(error.contains("late: line 20001 is not an integer"), "{error}");
+        place.refuses(
+            "build --integers -o f --keys 9 good late cut.gz",
+            &["late: line 20001 is not an integer"],
+        );
     }
-    assert!(
-        error(&place, &["build", "-o", "f", "good", "cut.gz", "bad"])
-            .contains("cut.gz: cannot be decompressed")
-    );
+    place.refuses("build -o f good cut.gz bad", &["cut.gz: cannot be decompressed"]);
 }
 
 #[test]
@@ -154,51 +134,50 @@ fn keys_are_read_from_a_column() {
     let place = Place::new();
     place.write("tsv", "1\tant\t\r\n2\tbee\tx\r\n3\tant\t\r\n");
     place.write("csv", "ant,1\nbee,2\n,3\nant,4");
-    let dedup = |arguments: &[&str], output: &'static str| {
-        place.bloomline(&[&["dedup", "-q"], arguments].concat()).assert().success().stdout(output);
+    let dedup = |arguments: &str, output: &'static str| {
+        place.run(format!("dedup -q {arguments}")).success().stdout(output);
     };
     // What is printed is the line.
-    dedup(&["--column", "2", "tsv"], "1\tant\t\r\n2\tbee\tx\r\n");
-    dedup(&["--column", "2", "--delimiter", "\\t", "tsv"], "1\tant\t\r\n2\tbee\tx\r\n");
-    dedup(&["--column", "1", "--delimiter", ",", "csv"], "ant,1\nbee,2\n,3\n");
-    dedup(&["--column", "2", "--delimiter", ",", "--integers", "csv"], "ant,1\nbee,2\n,3\nant,4\n");
-    let build = ["build", "-q", "-o", "f", "--keys", "9"];
-    for column in [&["--column", "2", "tsv"][..], &["--column=1", "--delimiter=,", "csv"]] {
-        place.bloomline(&[&build[..], column].concat()).assert().success();
+    dedup("--column 2 tsv", "1\tant\t\r\n2\tbee\tx\r\n");
+    dedup("--column 2 --delimiter '\\t' tsv", "1\tant\t\r\n2\tbee\tx\r\n");
+    dedup("--column 1 --delimiter , csv", "ant,1\nbee,2\n,3\n");
+    dedup("--column 2 --delimiter , --integers csv", "ant,1\nbee,2\n,3\nant,4\n");
+    let build = "build -q -o f --keys 9";
+    for column in ["--column 2 tsv", "--column=1 --delimiter=, csv"] {
+        place.run(format!("{build} {column}")).success();
         for (key, is_in) in [("ant", true), ("bee", true), ("cat", false), ("1", false)] {
             let filter = place.read("f");
             assert_eq!(BloomView::from_standalone(&filter).unwrap().contains(key), is_in, "{key}");
         }
     }
-    let mut check = place.bloomline(&["check", "-v", "--column", "2", "f"]);
-    check.write_stdin("x\tant\nx\tcat\ty\n").assert().stdout("x\tcat\ty\n");
+    place.feed("check -v --column 2 f", "x\tant\nx\tcat\ty\n").stdout("x\tcat\ty\n");
     // The last column, with and without CR.
     place.write("f", filter_of(b""));
-    for (crlf, n) in [(&["--crlf"][..], "2\n"), (&[], "0\n")] {
-        place.bloomline(&[&["check", "-c", "f", "--column", "3", "tsv"], crlf].concat()).assert().stdout(n);
+    for (crlf, n) in [("--crlf", "2\n"), ("", "0\n")] {
+        place.run(format!("check -c f --column 3 tsv {crlf}")).stdout(n);
     }
     // A key that is missing is not an empty key, of which dedup would print one.
     place.write("short", "a\tb\n".repeat(100_000) + "only\n");
-    for command in [&["dedup"][..], &["check", "f"], &["build", "-o", "g"]] {
-        let error = error(&place, &[command, &["--column", "2", "short"]].concat());
-        let text =
-            "short: line 100001 has no column 2: \"only\" (remove it, or change --column or --delimiter)";
-        assert!(error.contains(text), "{error}");
+    let text =
+        "short: line 100001 has no column 2: \"only\" (remove it, or change --column or --delimiter)\n";
+    for (command, printed) in [("dedup", "a\tb\n"), ("check f", ""), ("build -o g", "")] {
+        let failed = place.run(format!("{command} --column 2 short")).code(2).stdout(printed);
+        failed.stderr(format!("bloomline: {text}"));
     }
     // The lines before it are done.
     place.write("late", "1\n2\nx\n3\n");
-    let dedup = ["dedup", "-q", "--integers", "--state", "s", "late"];
-    place.bloomline(&dedup).assert().code(2).stdout("1\n2\n");
-    place.bloomline(&dedup).assert().code(2).stdout("");
-    place.bloomline(&["check", "-v", "--integers", "f", "late"]).assert().code(2).stdout("1\n2\n");
+    let dedup = "dedup -q --integers --state s late";
+    place.run(dedup).code(2).stdout("1\n2\n");
+    place.run(dedup).code(2).stdout("");
+    place.run("check -v --integers f late").code(2).stdout("1\n2\n");
     for arguments in [
-        &["--column", "0"][..],
-        &["--column", "1", "--length", "3"],
-        &["--delimiter", ","],
-        &["--column", "1", "--delimiter", "::"],
-        &["--column", "1", "--delimiter", ""],
+        "--column 0",
+        "--column 1 --length 3",
+        "--delimiter ,",
+        "--column 1 --delimiter ::",
+        "--column 1 --delimiter ''",
     ] {
-        assert!(error(&place, &[&["dedup"], arguments, &["csv"]].concat()).contains("--"));
+        place.refuses(format!("dedup {arguments} csv"), &["--"]);
     }
 }
 
@@ -222,20 +201,17 @@ fn other_compression_is_refused_and_named() {
     ];
     for (bytes, text) in formats {
         place.write("any-name", bytes);
-        for command in
-            [&["dedup"][..], &["check", "f"], &["build", "-o", "g"], &["build", "--keys", "1", "-o", "g"]]
-        {
-            let error = error(&place, &[command, &["any-name"]].concat());
-            assert!(error.contains(&format!("any-name: {text}")), "{error}");
+        for command in ["dedup", "check f", "build -o g", "build --keys 1 -o g"] {
+            place.refuses(format!("{command} any-name"), &[&format!("any-name: {text}")]);
         }
-        place.bloomline(&["dedup"]).write_stdin(bytes).assert().code(2).stderr(contains(text));
+        place.feed("dedup", bytes).code(2).stderr(contains(text));
         let line = [bytes, b"\n"].concat();
-        place.bloomline(&["dedup", "-q", "--raw", "any-name"]).assert().stdout(line);
+        place.run("dedup -q --raw any-name").stdout(line);
     }
     // Lines that begin almost like it.
     for text in ["BZh", "BZh9", "BZh91AY&SX", "BZh01AY&SY", "P*M", "\u{4}\"M", "\u{2}!", "\u{1f}"] {
         let line = format!("{text}\n");
-        place.bloomline(&["dedup", "-q"]).write_stdin(text).assert().success().stdout(line);
+        place.feed("dedup -q", text).success().stdout(line);
     }
 }
 
@@ -245,28 +221,24 @@ fn one_note_about_carriage_returns() {
     place.write("unix", "ant\n\rbee\r \n");
     place.write("a", "ant\r\nbee\r\n".repeat(100_000));
     place.write("b", "ant\r\n");
-    let notes = |arguments: &[&str]| {
-        let output = place.bloomline(arguments).assert().success().get_output().stderr.clone();
-        let notes = String::from_utf8(output).unwrap();
+    let notes = |line: &str| {
+        let notes = stderr(&place.run(line).success());
         notes.lines().filter(|line| line.contains("CR")).map(str::to_owned).collect::<Vec<_>>()
     };
-    let files = ["unix", "a", "b"];
     let text =
         "bloomline: a: 200,001 lines end with CR LF, and the CR is part of the key (exclude it with --crlf)";
-    for command in
-        [&["build", "-o", "f"][..], &["build", "-o", "f", "--keys", "9"], &["dedup"], &["check", "f"]]
-    {
-        assert_eq!(notes(&[command, &files].concat()), [text]);
-        assert_eq!(notes(&[command, &["--crlf"], &files].concat()), [""; 0]);
-        assert_eq!(notes(&[command, &["unix"]].concat()), [""; 0]);
-        if command[0] != "check" {
-            assert_eq!(notes(&[command, &["-0"], &files].concat()), [""; 0]);
-            assert_eq!(notes(&[command, &["-q"], &files].concat()), [""; 0]);
+    for command in ["build -o f", "build -o f --keys 9", "dedup", "check f"] {
+        assert_eq!(notes(&format!("{command} unix a b")), [text]);
+        assert_eq!(notes(&format!("{command} --crlf unix a b")), [""; 0]);
+        assert_eq!(notes(&format!("{command} unix")), [""; 0]);
+        if command != "check f" {
+            assert_eq!(notes(&format!("{command} -0 unix a b")), [""; 0]);
+            assert_eq!(notes(&format!("{command} -q unix a b")), [""; 0]);
         }
     }
     let text =
         "bloomline: b: 1 line ends with CR LF, and the CR is part of the last field (exclude it with --crlf)";
-    assert_eq!(notes(&["dedup", "--column", "1", "b"]), [text]);
+    assert_eq!(notes("dedup --column 1 b"), [text]);
 }
 
 #[test]
@@ -277,30 +249,28 @@ fn what_can_be_read_is_read() {
     place.write("cut.gz", b"\x1f\x8b\x08\0");
     place.write("odd", "bees");
     place.write("f", filter_of(b"bee"));
-    let files = ["a", "no", ".", "cut.gz", "b"];
     let errors =
         || contains("no: No such file").and(contains(".: Is a directory")).and(contains("cut.gz: cannot be"));
-    let run =
-        |command: &[&str]| place.bloomline(&[command, &files].concat()).assert().code(2).stderr(errors());
-    let dedup = run(&["dedup"]).stdout("ant\nbee\n");
-    let notes = String::from_utf8(dedup.get_output().stderr.clone()).unwrap();
+    let files = "a no . cut.gz b";
+    let run = |command: &str| place.run(format!("{command} {files}")).code(2).stderr(errors());
+    let notes = stderr(&run("dedup").stdout("ant\nbee\n"));
     assert!(
         notes.lines().count() == 4 && notes.ends_with("2 lines, 2 printed, 0 dropped (FPR now 0%)\n"),
         "{notes}"
     );
-    run(&["dedup", "-q", "--state", "s"]).stdout("ant\nbee\n");
-    place.bloomline(&["dedup", "-q", "--state", "s", "a", "b"]).assert().success().stdout("");
-    run(&["check", "f"]).stdout("bee\n");
-    run(&["check", "-c", "f"]).stdout("a:0\nb:1\n");
+    run("dedup -q --state s").stdout("ant\nbee\n");
+    place.run("dedup -q --state s a b").success().stdout("");
+    // Nothing was printed, so that no state binds the next run to its options.
+    place.refuses("dedup --state t --keys 9 no", &["no: No such file"]);
+    run("check f").stdout("bee\n");
+    run("check -c f").stdout("a:0\nb:1\n");
     // The next file is read after one that ends in the middle of a line.
-    let lengths = place.bloomline(&["dedup", "-q", "--length", "3", "odd", "no"]).assert().code(2);
-    lengths
-        .stdout("bee")
-        .stderr(contains("odd: the last line has 1 of 3 bytes").and(contains("no: No such")));
+    let lengths = place.run("dedup -q --length 3 odd no").code(2).stdout("bee");
+    lengths.stderr(contains("odd: the last line has 1 of 3 bytes").and(contains("no: No such")));
     // A filter without the keys of one file would call them absent.
-    for more in [&[][..], &["--keys", "9"], &["--like", "f"]] {
-        assert!(error(&place, &[&["build", "-o", "g"], more, &files].concat()).contains("no: No such file"));
-        assert!(error(&place, &[&["build", "-o", "g"], more, &["cut.gz"]].concat()).contains("cut.gz: "));
+    for more in ["", "--keys 9", "--like f"] {
+        place.refuses(format!("build -o g {more} {files}"), &["no: No such file"]);
+        place.refuses(format!("build -o g {more} cut.gz"), &["cut.gz: "]);
     }
     assert!(!place.path("g").exists());
 }
@@ -310,14 +280,13 @@ fn files_of_bloomline_are_not_lines() {
     let place = Place::new();
     place.write("f", filter_of(b"bee"));
     place.write("a", "ant\n");
-    place.bloomline(&["dedup", "-q", "--state", "s", "a"]).assert().success();
+    place.run("dedup -q --state s a").success();
     for (name, kind) in [("f", "a filter"), ("s", "a state of dedup")] {
         let text = format!("{name}: {kind}, not lines (name a file of lines, or give --raw");
-        for command in [&["dedup"][..], &["check", "f"], &["build", "-o", "g"]] {
-            let error = error(&place, &[command, &[name]].concat());
-            assert!(error.contains(&text), "{error}");
+        for command in ["dedup", "check f", "build -o g"] {
+            place.refuses(format!("{command} {name}"), &[&text]);
         }
-        place.bloomline(&["dedup", "-q", "--raw", name]).assert().success();
+        place.run(format!("dedup -q --raw {name}")).success();
     }
 }
 
@@ -325,7 +294,7 @@ fn files_of_bloomline_are_not_lines() {
 #[test]
 fn names_in_messages_are_printable() {
     let place = Place::new();
-    let error = error(&place, &["dedup", "a\nb\u{1b}[31m"]);
+    let error = place.error("dedup 'a\nb\u{1b}[31m'");
     assert_eq!(error, "bloomline: a\\nb\\u{1b}[31m: No such file or directory (check the path)\n");
 }
 
@@ -337,41 +306,28 @@ fn names_of_files_are_read_from_a_list() {
     place.write("list", "two words\0line\nbreak\0");
     place.write("unended", "two words\0line\nbreak");
     let both = "ant\nbee\n";
-    place.bloomline(&["dedup", "-q", "--files0-from", "list"]).assert().success().stdout(both);
-    place.bloomline(&["dedup", "-q", "--files0-from", "unended"]).assert().success().stdout(both);
+    place.run("dedup -q --files0-from list").success().stdout(both);
+    place.run("dedup -q --files0-from unended").success().stdout(both);
     let find = "find . -name '*[wb]r*' -print0 | sort -z | $b";
-    place
-        .shell(&format!("{find} dedup -q --files0-from -"))
-        .assert()
-        .success()
-        .stdout(both.replace("ant\n", ""));
-    place.shell(&format!("{find} build -q -o f --files0-from -; $b check f 'two words'")).assert().code(1);
-    place
-        .bloomline(&["check", "-c", "f", "--files0-from", "list"])
-        .assert()
-        .stdout(contains("two words:0\n"));
+    place.sh(format!("{find} dedup -q --files0-from -")).success().stdout(both.replace("ant\n", ""));
+    place.sh(format!("{find} build -q -o f --files0-from -; $b check f 'two words'")).code(1);
+    place.run("check -c f --files0-from list").stdout(contains("two words:0\n"));
     // No files are not standard input.
-    let none =
-        place.shell("find . -name none -print0 | $b dedup --files0-from -").assert().success().stdout("");
+    let none = place.sh("find . -name none -print0 | $b dedup --files0-from -").success().stdout("");
     none.stderr("bloomline: 0 lines, 0 printed, 0 dropped (FPR now 0%)\n");
     place.write("empty", "\0");
     place.write("newlines", "a\nb\n");
     place.write("stdin", "-\0");
     for (arguments, text) in [
-        (&["--files0-from", "empty"][..], "empty: name 1 is empty"),
-        (&["--files0-from", "no"], "no: No such file"),
-        (&["--files0-from", "newlines"], "newlines: has no NUL"),
-        (&["--files0-from", "list", "file"], "cannot be used with"),
+        ("--files0-from empty", "empty: name 1 is empty"),
+        ("--files0-from no", "no: No such file"),
+        ("--files0-from newlines", "newlines: has no NUL"),
+        ("--files0-from list file", "cannot be used with"),
     ] {
-        assert!(error(&place, &[&["dedup"], arguments].concat()).contains(text));
+        place.refuses(format!("dedup {arguments}"), &[text]);
     }
-    place
-        .bloomline(&["dedup", "-q", "--files0-from", "stdin"])
-        .write_stdin(both)
-        .assert()
-        .success()
-        .stdout(both);
-    let stdin = place.shell("printf '%s\\0' - | $b dedup --files0-from -").assert().code(2);
+    place.feed("dedup -q --files0-from stdin", both).success().stdout(both);
+    let stdin = place.sh("printf '%s\\0' - | $b dedup --files0-from -").code(2);
     stdin.stderr(contains("cannot both come from standard input"));
 }
 
@@ -379,52 +335,28 @@ fn names_of_files_are_read_from_a_list() {
 fn names_that_are_almost_right() {
     let place = Place::new();
     for (arguments, text) in [
-        (&["biuld"][..], "unrecognized subcommand 'biuld' (did you mean build? see --help)"),
-        (&["build", "--keyes", "5"], "unexpected argument '--keyes' found (did you mean --keys? see --help)"),
+        ("biuld", "unrecognized subcommand 'biuld' (did you mean build? see --help)"),
+        ("build --keyes 5", "unexpected argument '--keyes' found (did you mean --keys? see --help)"),
         (
-            &["completions", "fsh"],
+            "completions fsh",
             "[possible values: bash, elvish, fish, powershell, zsh] (did you mean fish? see --help)",
         ),
-        (&["--verison"], "unexpected argument '--verison' found (did you mean --version? see --help)"),
-        (&["xyzzy"], "unrecognized subcommand 'xyzzy' (see --help)"),
+        ("--verison", "unexpected argument '--verison' found (did you mean --version? see --help)"),
+        ("xyzzy", "unrecognized subcommand 'xyzzy' (see --help)"),
     ] {
-        assert_eq!(
-            error(&place, arguments).replace("invalid value 'fsh' for '<SHELL>' ", ""),
-            format!("bloomline: {text}\n")
-        );
+        let error = place.error(arguments).replace("invalid value 'fsh' for '<SHELL>' ", "");
+        assert_eq!(error, format!("bloomline: {text}\n"));
     }
 }
 
 #[test]
 fn numbers_as_people_write_them() {
     let place = Place::new();
-    let blocks = |keys: &str| {
-        json(&place, &["build", "-o", "f", "--json", "--keys", keys, "/dev/null"])["blocks"].clone()
-    };
-    assert!(
-        ["1e6", "1M", "1,000,000", "1_000_000", "1000k"].iter().all(|keys| blocks(keys) == blocks("1000000"))
-    );
-    assert!(error(&place, &["build", "-o", "f", "--keys", "1,5"]).contains("give a whole number"));
-    assert!(error(&place, &["build", "-o", "f", "--keys", "0"]).contains("give at least 1"));
-    assert!(error(&place, &["build", "-o", "f", "--column", "0"]).contains("counted from 1"));
-    for command in [&["build", "-o", "f"][..], &["dedup"], &["plan", "--keys", "9"]] {
-        assert!(error(&place, &[command, &["--fpr", "5"]].concat()).contains("(did you mean 5%?)"));
+    place.refuses("build -o f --keys 1,5", &["give a whole number"]);
+    place.refuses("build -o f --column 0", &["counted from 1"]);
+    for command in ["build -o f", "dedup", "plan --keys 9"] {
+        place.refuses(format!("{command} --fpr 5"), &["(did you mean 5%?)"]);
     }
-}
-
-#[test]
-fn sizes_of_guessed_numbers_can_be_folded() {
-    let place = Place::new();
-    for more in [&[][..], &["--bits-per-key", "9.9335"]] {
-        let build = ["build", "-q", "-o", "f", "--keys", "5e6", "/dev/null"];
-        place.bloomline(&[&build[..], more].concat()).assert().success();
-        // 97,007, a prime, rounded up.
-        assert_eq!(BloomView::from_standalone(&place.read("f")).unwrap().n_blocks(), 97_200);
-    }
-    // Counted keys are not a guess.
-    place.write("keys", lines(0..5_000));
-    let exact = Sizing::for_bits_per_key(5_000, sizing::bits_per_key(0.01).unwrap()).unwrap();
-    assert_eq!(json(&place, &["build", "--json", "-o", "f", "keys"])["blocks"], exact.n_blocks());
 }
 
 #[test]
@@ -434,28 +366,20 @@ fn a_filter_like_another_can_be_merged() {
     place.write("tuesday", lines(900..3000));
     let seeded = BloomFilter::with_blocks(97, 7).unwrap().with_seed(42).unwrap().to_standalone();
     place.write("seeded", seeded);
-    place.bloomline(&["build", "-q", "-o", "monday.f", "--keys", "3000", "monday"]).assert().success();
+    place.run("build -q -o monday.f --keys 3000 monday").success();
     for like in ["monday.f", "seeded"] {
-        place
-            .bloomline(&["build", "-q", "--like", like, "-o", "tuesday.f", "tuesday"])
-            .assert()
-            .success()
-            .stderr("");
-        place.bloomline(&["merge", "-o", "both", like, "tuesday.f"]).assert().success();
+        place.run(format!("build -q --like {like} -o tuesday.f tuesday")).success().stderr("");
+        place.run(format!("merge -o both {like} tuesday.f")).success();
         let both = place.read("both");
         let both = BloomView::from_standalone(&both).unwrap();
         assert!(lines(900..3000).lines().all(|key| both.contains(key)));
         assert_eq!(both.contains(lines(0..1).trim_end()), like == "monday.f");
     }
-    for more in [&["--keys", "9"][..], &["--fpr", "1%"], &["--bits-per-key", "9"]] {
-        let build = ["build", "-o", "g", "--like", "monday.f", "tuesday"];
-        assert!(error(&place, &[&build[..], more].concat()).contains("cannot be used with"));
+    for more in ["--keys 9", "--fpr 1%", "--bits-per-key 9"] {
+        place.refuses(format!("build -o g --like monday.f tuesday {more}"), &["cannot be used with"]);
     }
-    assert!(
-        error(&place, &["build", "-o", "g", "--like", "monday", "tuesday"])
-            .contains("monday: not a bloomline file")
-    );
-    assert!(error(&place, &["build", "-o", "g", "--like", "no", "tuesday"]).contains("no: No such file"));
+    place.refuses("build -o g --like monday tuesday", &["monday: not a bloomline file"]);
+    place.refuses("build -o g --like no tuesday", &["no: No such file"]);
 }
 
 #[test]
@@ -463,12 +387,10 @@ fn figures_of_build() {
     let place = Place::new();
     place.write("keys", lines(0..3000).repeat(2));
     place.write("one", "ant\n");
-    let build = place.bloomline(&["build", "-o", "f", "one"]).assert().success();
-    build.stderr(contains("f: 1 line, 1 distinct key; 64 B, FPR "));
+    place.run("build -o f one").success().stderr(contains("f: 1 line, 1 distinct key; 64 B, FPR "));
     // Counted exactly, and said so.
-    let build = place.bloomline(&["build", "-o", "f", "keys"]).assert().success();
-    build.stderr(contains("f: 6,000 lines, 3,000 distinct keys; "));
-    let figures = json(&place, &["build", "--json", "-o", "f", "--fpr", "0.1%", "--modules", "1", "keys"]);
+    place.run("build -o f keys").success().stderr(contains("f: 6,000 lines, 3,000 distinct keys; "));
+    let figures = place.json("build --json -o f --fpr 0.1% --modules 1 keys");
     let bytes = place.read("f");
     let filter = BloomFilter::from_standalone(&bytes).unwrap();
     assert_eq!((&figures["file"], &figures["bytes"]), (&"f".into(), &bytes.len().into()));
@@ -478,40 +400,21 @@ fn figures_of_build() {
     let fpr = figures["false_positive_rate"].as_f64().unwrap();
     assert!((fpr / filter.estimated_fpr() - 1.0).abs() < 1e-12, "{fpr}");
     assert_eq!(figures["requested_false_positive_rate"], 0.001);
-    let figures =
-        json(&place, &["build", "--json", "-o", "f", "--keys", "1e4", "--bits-per-key", "9", "keys"]);
+    let figures = place.json("build --json -o f --keys 1e4 --bits-per-key 9 keys");
     assert!(figures["known_keys"].is_null() && figures["requested_false_positive_rate"].is_null());
     // The warning is not among the figures.
-    let build = ["build", "--json", "-o", "f", "--keys", "9", "--allow-overfull", "keys"];
-    let build = place.bloomline(&build).assert().success();
-    build
-        .stdout(contains("\"lines\": 6000"))
-        .stderr(contains("raise --keys").and(contains("distinct").not()));
+    let build = place.run("build --json -o f --keys 9 --allow-overfull keys").success();
+    let build = build.stdout(contains("\"lines\": 6000"));
+    build.stderr(contains("raise --keys").and(contains("distinct").not()));
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn help_that_cannot_be_printed() {
     let place = Place::new();
+    let full = "bloomline: standard output: No space left on device (free some space, or write elsewhere)\n";
     for arguments in ["--help", "--version", "help", "help build", "build --help", "dedup -h"] {
-        let mut help = place.shell(&format!("$b {arguments} >/dev/full"));
-        help.assert().code(2).stderr(diff(
-            "bloomline: standard output: No space left on device (free some space, or write elsewhere)\n",
-        ));
-        place.shell(&format!("$b {arguments} >help && test -s help")).assert().success().stderr("");
-    }
-}
-
-#[test]
-fn manual_pages_have_one_description() {
-    let place = Place::new();
-    for command in ["build", "dedup", "plan"] {
-        let page = place.bloomline(&["man", command]).assert().success().get_output().stdout.clone();
-        let page = String::from_utf8(page).unwrap();
-        let sections: Vec<_> = page.lines().filter_map(|line| line.strip_prefix(".SH ")).collect();
-        let sections: Vec<_> = sections.into_iter().filter(|section| *section != "INPUT").collect();
-        assert_eq!(sections, ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES"]);
-        let about = page.lines().nth(4).unwrap().split_once(" \\- ").unwrap().1;
-        assert_eq!(page.matches(about).count(), 1, "{about}");
+        place.sh(format!("$b {arguments} >/dev/full")).code(2).stderr(full);
+        place.sh(format!("$b {arguments} >help && test -s help")).success().stderr("");
     }
 }

@@ -4,21 +4,14 @@
 
 mod common;
 
-use std::collections::HashSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Place, lines, program};
-
-fn start(place: &Place, arguments: &[&str]) -> Child {
-    let mut command = Command::new(program());
-    command.current_dir(place.directory()).args(arguments);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("started")
-}
+use common::{Place, exchange, lines, program, stdout};
 
 fn signal(child: &Child, name: &str) {
     let status = Command::new("sh").args(["-c", &format!("kill -{name} {}", child.id())]).status();
@@ -29,6 +22,14 @@ fn signal(child: &Child, name: &str) {
 fn ends(name: &str) -> bool {
     let status = Command::new("sh").args(["-c", &format!("kill -{name} $$")]).status().expect("a shell");
     status.signal().is_some() && (name != "HUP" || cfg!(target_os = "linux"))
+}
+
+/// Its status, and what it has said.
+fn ended(mut child: Child) -> (ExitStatus, String) {
+    // Open until it has ended.
+    let _input = child.stdin.take();
+    let output = child.wait_with_output().unwrap();
+    (output.status, String::from_utf8(output.stderr).unwrap())
 }
 
 /// Waits for another process. The limit only ends a test that hangs.
@@ -45,13 +46,13 @@ fn a_killed_build_leaves_the_old_file_or_the_new_one() {
     let place = Place::new();
     place.write("keys", lines(0..20_000));
     // Large enough to take some time to write.
-    let build = ["build", "-q", "-o", "f", "--keys", "4e6", "keys"];
+    let build = "build -q -o f --keys 4e6 keys";
     let start_of_build = Instant::now();
-    assert!(start(&place, &build).wait().unwrap().success());
+    assert!(place.start(build).wait().unwrap().success());
     let mut time = start_of_build.elapsed();
     let new = place.read("f");
-    fs::remove_file(place.path("f")).unwrap();
-    place.bloomline(&["build", "-q", "-o", "old", "--keys", "10"]).write_stdin("ant\n").assert().success();
+    place.remove("f");
+    place.feed("build -q -o old --keys 10", "ant\n").success();
 
     let (mut olds, mut news, mut n_left) = (0, 0, 0);
     for i in 0..60_u32 {
@@ -60,7 +61,7 @@ fn a_killed_build_leaves_the_old_file_or_the_new_one() {
         if is_old_there {
             fs::copy(place.path("old"), place.path("f")).unwrap();
         }
-        let mut build = start(&place, &build);
+        let mut build = place.start(build);
         sleep(time);
         build.kill().unwrap();
         build.wait().unwrap();
@@ -83,49 +84,39 @@ fn a_killed_build_leaves_the_old_file_or_the_new_one() {
     }
     assert!(olds > 5, "none was killed in time: {olds} old, {news} new");
     assert!(n_left > 0, "none was killed while it wrote");
-    place.bloomline(&["build", "-q", "-o", "f", "keys"]).assert().success();
+    place.run("build -q -o f keys").success();
     assert_eq!(place.files(), ["f", "keys", "old"]);
 }
 
 #[test]
 fn an_interrupted_build_leaves_nothing() {
-    for name in ["INT", "TERM", "HUP"].into_iter().filter(|name| ends(name)) {
+    for (name, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)].into_iter().filter(|it| ends(it.0)) {
         let place = Place::new();
         place.write("f", "what was there");
-        let mut build = start(&place, &["build", "-o", "f"]);
-        let mut input = build.stdin.take().unwrap();
-        input.write_all(b"ant\nbee\n").unwrap();
+        let mut build = place.start("build -o f");
+        exchange(&mut build, "ant\nbee\n", "");
         wait_until(|| place.files().len() == 2);
         signal(&build, name);
-        let status = build.wait().unwrap();
         // By the signal itself: a shell's loop stops then as well.
-        let number = [("INT", 2), ("TERM", 15), ("HUP", 1)].into_iter().find(|it| it.0 == name).unwrap().1;
-        assert_eq!(status.signal(), Some(number));
+        assert_eq!(ended(build).0.signal(), Some(number));
         assert_eq!((place.files(), place.read("f")), (vec!["f".to_owned()], b"what was there".to_vec()));
     }
 }
 
 #[test]
 fn an_interrupted_dedup_remembers_what_it_printed() {
-    let cases = [("INT", &["--keys", "100000"][..]), ("INT", &["--grow"]), ("HUP", &["--keys", "100000"])];
+    let cases = [("INT", "--keys 100000"), ("INT", "--grow"), ("HUP", "--keys 100000")];
     for (name, more) in cases.into_iter().filter(|(name, _)| ends(name)) {
         let place = Place::new();
-        let arguments = [&["dedup", "--state", "s"], more].concat();
-        let mut dedup = start(&place, &arguments);
-        let mut input = dedup.stdin.take().unwrap();
-        let mut output = dedup.stdout.take().unwrap();
-        let text = lines(0..500);
-        input.write_all(text.as_bytes()).unwrap();
-        let mut printed = vec![0; text.len()];
-        output.read_exact(&mut printed).unwrap();
-        assert_eq!(printed, text.as_bytes());
+        let line = format!("dedup -q --state s {more}");
+        let mut dedup = place.start(&line);
+        exchange(&mut dedup, &lines(0..500), &lines(0..500));
         // The beginning of a line is not printed.
-        input.write_all(b"half").unwrap();
+        exchange(&mut dedup, "half", "");
         signal(&dedup, name);
-        assert_eq!(dedup.wait().unwrap().signal(), Some(if name == "INT" { 2 } else { 1 }));
+        assert_eq!(ended(dedup).0.signal(), Some(if name == "INT" { 2 } else { 1 }));
         assert_eq!(place.files(), ["s"]);
-        let mut next = place.bloomline(&[&["dedup", "-q", "--state", "s"], more].concat());
-        next.write_stdin(lines(400..600) + "half\n").assert().success().stdout(lines(500..600) + "half\n");
+        place.feed(line, lines(400..600) + "half\n").success().stdout(lines(500..600) + "half\n");
     }
 }
 
@@ -133,30 +124,21 @@ fn an_interrupted_dedup_remembers_what_it_printed() {
 #[test]
 fn an_interrupted_dedup_says_what_became_of_the_state() {
     let place = Place::new();
-    let interrupt = |arguments: &[&str], input: &str, printed: &str| {
-        let mut command = Command::new(program());
-        command.current_dir(place.directory()).args(arguments);
-        let mut dedup =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut stdin = dedup.stdin.take().unwrap();
-        stdin.write_all(input.as_bytes()).unwrap();
-        let mut read = vec![0; printed.len()];
-        dedup.stdout.as_mut().unwrap().read_exact(&mut read).unwrap();
-        assert_eq!(read, printed.as_bytes());
+    let interrupted = |line: &str, input: &str, printed: &str| {
+        let mut dedup = place.start(line);
+        exchange(&mut dedup, input, printed);
         sleep(Duration::from_millis(200));
         signal(&dedup, "TERM");
-        String::from_utf8(dedup.wait_with_output().unwrap().stderr).unwrap()
+        ended(dedup).1
     };
-    let dedup = ["dedup", "--state", "s"];
-    assert_eq!(interrupt(&dedup, "", ""), "bloomline: s: not made, as nothing was printed\n");
+    let dedup = "dedup --state s";
+    assert_eq!(interrupted(dedup, "", ""), "bloomline: s: not made, as nothing was printed\n");
     assert!(place.files().is_empty());
-    assert_eq!(
-        interrupt(&dedup, "ant\n", "ant\n"),
-        "bloomline: s: saved, with all lines that were printed\n"
-    );
-    assert_eq!(interrupt(&dedup, "ant\n", ""), "bloomline: s: nothing new was printed\n");
-    assert_eq!(interrupt(&["dedup", "-q", "--state", "s"], "bee\n", "bee\n"), "");
-    assert_eq!(interrupt(&["dedup"], "ant\n", "ant\n"), "");
+    let saved = "bloomline: s: saved, with all lines that were printed\n";
+    assert_eq!(interrupted(dedup, "ant\n", "ant\n"), saved);
+    assert_eq!(interrupted(dedup, "ant\n", ""), "bloomline: s: nothing new was printed\n");
+    assert_eq!(interrupted("dedup -q --state s", "bee\n", "bee\n"), "");
+    assert_eq!(interrupted("dedup", "ant\n", "ant\n"), "");
 }
 
 #[test]
@@ -167,23 +149,18 @@ fn signals_that_were_ignored_stay_so() {
     command.current_dir(place.directory()).env("b", program());
     command.args(["-c", "trap '' HUP INT TERM; exec $b dedup -q --state s --keys 1e3"]);
     let mut dedup = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("started");
-    let mut input = dedup.stdin.take().unwrap();
-    let mut output = dedup.stdout.take().unwrap();
-    input.write_all(b"ant\n").unwrap();
-    output.read_exact(&mut [0; 4]).unwrap();
+    exchange(&mut dedup, "ant\n", "ant\n");
     ["HUP", "INT", "TERM"].into_iter().for_each(|name| signal(&dedup, name));
     sleep(Duration::from_millis(100));
-    input.write_all(b"bee\n").unwrap();
-    drop(input);
-    let mut rest = String::new();
-    output.read_to_string(&mut rest).unwrap();
-    assert_eq!((rest.as_str(), dedup.wait().unwrap().code()), ("bee\n", Some(0)));
+    exchange(&mut dedup, "bee\n", "bee\n");
+    let rest = dedup.wait_with_output().unwrap();
+    assert_eq!((rest.stdout.len(), rest.status.code()), (0, Some(0)));
 }
 
 #[test]
 fn a_dedup_that_cannot_print_does_not_remember() {
     let place = Place::new();
-    let mut dedup = start(&place, &["dedup", "--state", "s", "--keys", "1e5"]);
+    let mut dedup = place.start("dedup --state s --keys 1e5");
     let mut input = dedup.stdin.take().unwrap();
     let mut output = dedup.stdout.take().unwrap();
     // More than a pipe holds, and nobody reads the rest, so that it is unknown what was printed.
@@ -214,11 +191,10 @@ fn a_dedup_that_stops_remembers_what_it_printed() {
     // Its error waits for a reader, and a signal comes meanwhile.
     let line = "mkfifo e; exec 3<>e; head -c 65536 /dev/zero >&3; $b dedup --state s --keys 10 in 2>&3 & \
                 until [ -e s ]; do sleep 0.1; done; sleep 0.5; kill -TERM $!; wait $!; exec 3>&-";
-    let printed = place.shell(line).assert().success().get_output().stdout.clone();
-    assert!(printed.len() > 200 && lines(0..30).as_bytes().starts_with(&printed));
-    place.bloomline(&["grow", "s"]).assert().success();
-    let next = place.bloomline(&["dedup", "-q", "--state", "s", "in"]).assert().success();
-    assert!([printed, next.get_output().stdout.clone()].concat() == lines(0..1000).as_bytes());
+    let printed = stdout(&place.sh(line).success());
+    assert!(printed.len() > 200 && lines(0..30).starts_with(&printed));
+    place.run("grow s").success();
+    assert!(printed + &place.prints("dedup -q --state s in") == lines(0..1000));
 }
 
 /// What it says then may find no reader.
@@ -228,59 +204,7 @@ fn a_signal_ends_a_dedup_whose_notes_nobody_reads() {
     place.write("in", lines(0..1000));
     let line = "mkfifo i e; exec 3<>e 4<>i; head -c 65536 /dev/zero >&3; cat in >&4; $b dedup --state s <i >out 2>&3 & \
                 until [ -s out ]; do sleep 0.1; done; kill -TERM $!; wait $!; [ $? = 143 ]";
-    place.shell(line).assert().success();
-    assert!(lines(0..1000).as_bytes() == place.read("out"));
-    place.bloomline(&["dedup", "-q", "--state", "s", "in"]).assert().success().stdout("");
-}
-
-/// Whatever was asked for and whatever ends a run: once one succeeds, its lines have been printed, and none that it
-/// printed is printed again.
-#[test]
-fn no_sequence_of_runs_loses_a_line() {
-    let place = Place::new();
-    place.bloomline(&["dedup", "-q", "--state", "s", "--keys", "3000"]).write_stdin("").assert().success();
-    let options = [&[][..], &["--keys", "3000"], &["--keys", "9"], &["--grow"], &["--fpr", "1e-6"]];
-    let (mut printed, mut remembered) = (HashSet::new(), HashSet::new());
-    let (mut n_refused, mut n_killed, mut n_whole) = (0, 0, 0);
-    for i in 0..100 {
-        let random = bloomline::mix(i);
-        // Later ones are new.
-        let first = (20 * i + random % 100) * 20;
-        let input = lines(first..first + 2000);
-        place.write("in", &input);
-        let mut run = Command::new(program());
-        run.current_dir(place.directory()).stderr(Stdio::null());
-        run.stdout(fs::File::create(place.path("out")).unwrap());
-        if i % 20 == 19 {
-            run.args(["grow", "s"]);
-        } else {
-            run.args(["dedup", "-q", "--state", "s", "in"]).args(options[random as usize % 5]);
-        }
-        let mut run = run.spawn().unwrap();
-        sleep(Duration::from_micros(random >> 50));
-        signal(&run, ["KILL", "TERM", "INT", "CONT", "CONT"][(random >> 40) as usize % 5]);
-        let status = run.wait().unwrap();
-        let output = String::from_utf8(place.read("out")).unwrap();
-        // A kill can leave the beginning of a line.
-        let whole: Vec<_> = output.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
-        assert!(whole.iter().all(|line| !remembered.contains(*line)), "in run {i}");
-        printed.extend(whole.iter().map(|line| line.to_string()));
-        match status.code() {
-            Some(0) if i % 20 == 19 => (),
-            Some(0) => {
-                assert!(input.split_inclusive('\n').all(|line| printed.contains(line)), "in run {i}");
-                remembered.extend(whole.iter().map(|line| line.to_string()));
-                n_whole += 1;
-            }
-            Some(2) => n_refused += 1,
-            code => {
-                assert_eq!(code, None);
-                n_killed += 1;
-            }
-        }
-    }
-    assert!(n_refused > 0 && n_killed > 0 && n_whole > 0, "{n_refused}, {n_killed}, {n_whole}");
-    // What kills have left is gone after the next run.
-    place.bloomline(&["grow", "s"]).assert().success();
-    assert_eq!(place.files(), ["in", "out", "s"]);
+    place.sh(line).success();
+    assert!(lines(0..1000) == place.text("out"));
+    place.run("dedup -q --state s in").success().stdout("");
 }

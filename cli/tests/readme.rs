@@ -17,7 +17,7 @@ fn the_sessions_in_the_readme() {
     assert!(examples.join("lines").exists(), "first, cargo build -p bloomline-cli --example lines");
     let run = |command: &str| {
         let paths = format!("PATH={}:{}:$PATH", programs.display(), examples.display());
-        let output = place.shell(&format!("{paths}; {{ {command}; }} 2>&1")).output().expect("a shell");
+        let output = place.shell(format!("{paths}; {{ {command}; }} 2>&1")).output().expect("a shell");
         String::from_utf8(output.stdout).expect("UTF-8")
     };
     let blocks = |kind| {

@@ -2,20 +2,19 @@
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
 use bloomline::sizing::{self, ModularSizing};
 use bloomline::{BuildError, FilterBuilder};
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::filter_file::FilterFile;
 use crate::filters::distinct::{self, Distinct};
 use crate::filters::modules::{Modules, Request};
 use crate::fixed::{Fixed, FixedView};
 use crate::guard::Output;
-use crate::input::{Input, InputArguments};
+use crate::input::Input;
 use crate::keys::Keys;
 use crate::numbers::{self, counted, percent, size};
 use crate::output::{Printer, check_json, note};
@@ -85,13 +84,14 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    input: InputArguments,
+    input: Input,
 }
 
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> Result<()> {
     // Wrong numbers and names are reported before the first key is read.
     arguments.sizing(0)?;
-    // The rate that is requested; or that of the keys, where bits per key are, or blocks are few.
+    // The requested rate. Where bits per key are requested, or the filter has few blocks, the rate of its keys counts
+    // instead.
     let requested = if arguments.bits_per_key.is_some() { 0.0 } else { arguments.fpr };
     let empty = |keys, sizing: ModularSizing| {
         Fixed::with_sizing(sizing).map(|filter| (filter, requested.max(sizing.fpr(keys as u64))))
@@ -114,10 +114,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let built = if let Some(sized) = sized {
         insert_all(arguments, input, sized)?
     } else if input.is_of_files() {
-        let (distinct, read) = distinct::count(input, arguments.output.quiet);
-        let (n_lines, keys) = (read?, distinct.at_most());
+        let (distinct, n_lines) = distinct::count(input, arguments.output.quiet)?;
+        let keys = distinct.at_most();
         let built = insert_all(arguments, input, empty(keys, arguments.sizing(keys)?)?)?;
-        // Files may have grown.
+        // The files may have grown since they were counted.
         let known_keys = distinct.known().filter(|_| built.n_lines == n_lines);
         Built { known_keys, ..built }
     } else {
@@ -129,14 +129,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     output.write(|file| built.filter.write_standalone(file))?;
     if arguments.json {
-        Printer::new().print(built.json())?;
+        Printer::new().print_json(&built.json())?;
     } else if !arguments.output.quiet {
         built.say();
     }
     if let Some(overfull) = overfull.filter(|_| !arguments.output.quiet) {
         note(format_args!("{overfull} ({})", built.remedy()));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 impl Arguments {
@@ -149,8 +149,8 @@ impl Arguments {
     }
 }
 
-/// An empty filter of the shape of the file's, and the rate up to which it may be filled: that of the file's filter, or
-/// the highest that its k is made for.
+/// An empty filter of the same shape, and the rate up to which it may be filled. This is the rate of the file's filter,
+/// or the highest rate that its k is made for if that is higher.
 fn empty_like(path: &Path) -> Result<(Fixed, f64)> {
     let file = FilterFile::open(path)?;
     let like = file.view()?;
@@ -158,7 +158,7 @@ fn empty_like(path: &Path) -> Result<(Fixed, f64)> {
     Ok((like.to_empty()?, highest.max(like.estimated_fpr())))
 }
 
-/// At the fewest bits per key for which this k is the best.
+/// The rate at the fewest bits per key for which this k is the best.
 fn highest_rate(k: u32) -> Result<f64> {
     let (mut too_few, mut enough) = (1.0 / 64.0, sizing::MAX_BITS_PER_KEY);
     while enough - too_few > 1e-9 * enough {
@@ -168,7 +168,7 @@ fn highest_rate(k: u32) -> Result<f64> {
     Ok(sizing::fpr(enough, k)?)
 }
 
-/// `rate` is that of the full filter.
+/// `rate` is the rate that the filter is sized for.
 fn insert_all<'a>(
     arguments: &'a Arguments,
     input: &Input,
@@ -179,9 +179,9 @@ fn insert_all<'a>(
     Ok(Built { arguments, filter, n_lines, known_keys: None, rate })
 }
 
-/// For a pipe: its keys can be read only once, and their number is known at the end.
+/// Builds from a pipe, whose keys can be read only once, so that their number is known at the end.
 fn collect<'a>(arguments: &'a Arguments, input: &Input) -> Result<Built<'a>> {
-    // Lower rates than one module reaches have several.
+    // Rates that are too low for one module need several.
     let one_module = || sizing::bits_per_key(arguments.fpr.max(sizing::MIN_FPR));
     let mut builder = FilterBuilder::with_bits_per_key(arguments.bits_per_key.map_or_else(one_module, Ok)?)?;
     let keys = Keys::new(input, "reading", arguments.output.quiet);
@@ -208,19 +208,18 @@ fn collect<'a>(arguments: &'a Arguments, input: &Input) -> Result<Built<'a>> {
 struct Built<'a> {
     arguments: &'a Arguments,
     filter: Fixed,
-    /// Those that were read.
     n_lines: u64,
-    /// The distinct ones, if they were counted.
+    /// The number of distinct keys if they were counted.
     known_keys: Option<u64>,
     /// The false-positive rate that the filter was sized for.
     rate: f64,
 }
 
 impl Built<'_> {
-    /// That more keys were inserted than the filter takes, if that is sure.
+    /// What to report if the filter surely has too many keys.
     fn overfull(&self) -> Option<String> {
         let filter = self.filter.as_view();
-        // A small filter's own rate is above the model's by chance half the time.
+        // The model's rate counts, because a small filter's own rate is above it by chance half the time.
         let sizing = filter.sizing();
         let least = filter.estimated_keys().map_or(u64::MAX, numbers::at_least).min(self.n_lines);
         let is_overfull = sizing.fpr(least) > 1.1 * self.rate;
@@ -263,14 +262,14 @@ impl Built<'_> {
         ));
     }
 
-    fn json(&self) -> String {
+    fn json(&self) -> Value {
         let filter = self.filter.as_view();
         let fill_ratio = match filter {
             FixedView::Blocked(view) => Some(view.fill_ratio()),
             FixedView::Modular(_) => None,
         };
         let estimated = filter.estimated_keys();
-        let json = json!({
+        json!({
             "file": self.arguments.output.path.display().to_string(),
             "bytes": self.filter.standalone_len(),
             "modules": filter.n_modules(),
@@ -284,8 +283,7 @@ impl Built<'_> {
             "fill_ratio": fill_ratio,
             "false_positive_rate": filter.estimated_fpr(),
             "requested_false_positive_rate": self.requested(),
-        });
-        format!("{json:#}\n")
+        })
     }
 
     fn requested(&self) -> Option<f64> {

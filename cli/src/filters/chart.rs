@@ -1,4 +1,4 @@
-//! The style of charts: on a light panel, so that they are readable on dark pages too.
+//! Draws charts. They have a light panel, so that they are readable on dark pages too.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -14,12 +14,12 @@ const SIZE: (u32, u32) = (860, 480);
 const PANEL: RGBColor = RGBColor(252, 252, 252);
 const INK: RGBColor = RGBColor(40, 40, 40);
 const GRID: RGBColor = RGBColor(222, 222, 222);
-/// Distinguishable with colour blindness too.
+/// These three can be told apart with colour blindness too.
 pub const ORANGE: RGBColor = RGBColor(213, 62, 0);
 pub const BLUE: RGBColor = RGBColor(0, 100, 180);
 pub const PURPLE: RGBColor = RGBColor(150, 90, 160);
 
-/// The file of a chart, unless its name promises another format. Devices have no ending.
+/// Refuses a file whose name promises another format. A name without an ending is accepted, because devices have none.
 pub fn svg(path: PathBuf) -> Result<PathBuf, String> {
     match path.extension() {
         Some(ending) if !ending.eq_ignore_ascii_case("svg") => {
@@ -29,7 +29,7 @@ pub fn svg(path: PathBuf) -> Result<PathBuf, String> {
     }
 }
 
-/// Whether the chart is printed, in place of text. Fails if JSON would be printed too.
+/// Whether the chart is printed instead of text. Fails if JSON would be printed too.
 pub fn is_printed(plot: Option<&PathBuf>, json: bool) -> Result<bool> {
     let is_printed = plot.is_some_and(|plot| is_stdout(plot));
     ensure!(!json || !is_printed, "--json: standard output is for the chart (write the chart to a file)");
@@ -44,20 +44,22 @@ pub struct Axis<'a> {
     pub label: &'a dyn Fn(f64) -> String,
 }
 
-pub struct Line<'a> {
-    pub name: &'a str,
+pub struct Line {
+    pub name: String,
     pub color: RGBColor,
     pub points: Vec<(f64, f64)>,
 }
+
+/// Left edge, right edge and height.
+pub type Bar = (f64, f64, f64);
 
 pub struct Chart<'a> {
     pub title: &'a str,
     pub x: Axis<'a>,
     pub y: Axis<'a>,
-    /// Left edge, right edge and height of each bar.
-    pub bars: Vec<(f64, f64, f64)>,
-    pub bars_name: &'a str,
-    pub lines: Vec<Line<'a>>,
+    /// With their name.
+    pub bars: Option<(&'a str, Vec<Bar>)>,
+    pub lines: Vec<Line>,
     /// A labelled position on the x axis.
     pub mark: Option<(f64, &'a str)>,
 }
@@ -94,20 +96,20 @@ impl Chart<'_> {
             .bold_line_style(GRID)
             .max_light_lines(0)
             .draw()?;
-        if !self.bars.is_empty() {
-            let bar = |&(left, right, height): &(f64, f64, f64)| {
+        if let Some((name, bars)) = &self.bars {
+            let bar = |&(left, right, height): &Bar| {
                 Rectangle::new([(left, self.y.range.start), (right, height)], BLUE.mix(0.45).filled())
             };
             chart
-                .draw_series(self.bars.iter().map(bar))?
-                .label(self.bars_name)
+                .draw_series(bars.iter().map(bar))?
+                .label(*name)
                 .legend(|(x, y)| Rectangle::new([(x, y - 5), (x + 18, y + 5)], BLUE.mix(0.45).filled()));
         }
         for line in &self.lines {
             let style = line.color.stroke_width(3);
             chart
                 .draw_series(LineSeries::new(line.points.iter().copied(), style))?
-                .label(line.name)
+                .label(&line.name)
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], style));
         }
         if let Some((x, name)) = self.mark {

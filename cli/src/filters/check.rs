@@ -10,10 +10,11 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::filter_file::{Content, FilterFile};
-use crate::input::{Input, InputArguments, is_stdin};
+use crate::fixed::{Filter, Fixed};
+use crate::input::{Input, is_stdin};
 use crate::keys::Keys;
 use crate::output::{Printer, is_printed_to};
-use crate::state::{Filter, State};
+use crate::state::State;
 
 /// Print the lines whose keys are possibly in a filter
 #[derive(Args)]
@@ -59,11 +60,20 @@ pub struct Arguments {
     #[arg(long)]
     no_verify: bool,
     #[command(flatten)]
-    input: InputArguments,
+    input: Input,
 }
 
-/// Looks up hashes in a filter of any kind.
-type Lookup<'a> = Box<dyn Fn(&[u64], &mut [bool]) + 'a>;
+/// The seed of a filter, and what looks up hashes in it.
+type Lookup<'a> = (u64, Box<dyn Fn(&[u64], &mut [bool]) + 'a>);
+
+macro_rules! lookup {
+    ($filter:expr) => {{
+        let filter = $filter;
+        let lookup: Lookup =
+            (filter.seed(), Box::new(move |hashes, found| filter.contains_batch(hashes, found)));
+        lookup
+    }};
+}
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let Arguments { invert_match, count, json, quiet, .. } = *arguments;
@@ -80,24 +90,18 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let is_same = rule.integers == input.rule.integers;
         ensure!(is_same, "{}: its keys are {kind} ({remedy} --integers)", file.name);
     }
-    let filter: (u64, Lookup) = match content {
-        Content::Blocked(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
-        Content::Standard(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
-        Content::Counting(it) => {
-            let it = BloomFilter::from(it);
-            (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found)))
+    let filter = match content {
+        Content::Blocked(filter) => lookup!(filter),
+        Content::Standard(filter) => lookup!(filter),
+        Content::Counting(filter) => lookup!(BloomFilter::from(filter)),
+        Content::Modular(filter) => lookup!(filter),
+        Content::Scalable(filter) | Content::State(State { filter: Filter::Growing(filter), .. }) => {
+            lookup!(filter)
         }
-        Content::Modular(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
-        Content::Scalable(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
-        Content::State(State { filter, .. }) => match filter {
-            Filter::Fixed(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
-            Filter::Growing(it) => {
-                (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found)))
-            }
-        },
+        Content::State(State { filter: Filter::Fixed(Fixed::Blocked(filter)), .. }) => lookup!(filter),
         other => return Err(file.cannot(&other, "be queried", "a filter, as `bloomline build` makes it")),
     };
-    // grep -c counts each of several files.
+    // Like grep -c, which counts the lines of each of several files.
     let counts_files = json || count && input.files.len() > 1;
     let inputs = match &input.files[..] {
         files @ [_, ..] if counts_files => {
@@ -124,7 +128,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     if json {
         let text = total.json(json!({"filter": file.name, "files": files}), invert_match);
-        printer.print(format!("{text:#}\n"))?;
+        printer.print_json(&text)?;
     } else if count && !counts_files && !quiet {
         printer.print(format!("{}\n", total.selected))?;
     }
@@ -139,7 +143,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 struct Counts {
     lines: u64,
     selected: u64,
-    /// Whether a file could not be read.
     has_failed: bool,
 }
 
@@ -159,7 +162,7 @@ impl Counts {
 fn select(
     arguments: &Arguments,
     input: &Input,
-    (seed, lookup): &(u64, Lookup),
+    (seed, lookup): &Lookup,
     printer: &mut Printer,
 ) -> Result<Counts> {
     let (mut hashes, mut found, mut selected) = (Vec::new(), Vec::new(), Vec::new());

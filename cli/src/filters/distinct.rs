@@ -6,18 +6,20 @@ use anyhow::Result;
 use crate::input::Input;
 use crate::keys::Keys;
 
-/// The distinct keys, up to where input cannot be read, and the number of all keys.
-pub fn count(input: &Input, quiet: bool) -> (Distinct, Result<u64>) {
+/// The distinct keys, and the number of lines.
+pub fn count(input: &Input, quiet: bool) -> Result<(Distinct, u64)> {
     let mut distinct = Distinct::default();
-    let read = Keys::new(input, "counting", quiet).without_notes().hash_all(0, |hashes| distinct.add(hashes));
+    let keys = Keys::new(input, "counting", quiet).without_notes();
+    let n_lines = keys.hash_all(0, |hashes| distinct.add(hashes))?;
     distinct.tidy();
-    (distinct, read)
+    Ok((distinct, n_lines))
 }
 
-/// Counts distinct hashes by keeping the smallest: if the n-th is at a fraction s of all values, there are about n ÷ s
-/// (Bar-Yossef, Jayram, Kumar, Sivakumar and Trevisan, "Counting distinct elements in a data stream", 2002).
+/// Counts distinct hashes by keeping the smallest ones. If the n-th smallest is at a fraction s of all values, there
+/// are about n ÷ s hashes (Bar-Yossef, Jayram, Kumar, Sivakumar and Trevisan, "Counting distinct elements in a data
+/// stream", 2002).
 pub struct Distinct {
-    /// In any order, and some of them twice, until tidied.
+    /// In any order until tidied, and some of them twice.
     smallest: Vec<u64>,
     /// No larger hash is kept.
     limit: u64,
@@ -61,8 +63,8 @@ impl Distinct {
         (self.smallest.len() < KEPT).then_some(self.smallest.len() as u64)
     }
 
-    /// The count, or its estimate plus four standard errors (0.8%): too small a filter would exceed its false-positive
-    /// rate.
+    /// The count, or its estimate plus four standard errors (0.8%), because too small a filter would exceed its
+    /// false-positive rate.
     pub fn at_most(&self) -> usize {
         if self.smallest.len() < KEPT {
             return self.smallest.len();
@@ -80,24 +82,13 @@ mod tests {
     #[test]
     fn distinct_keys_are_counted() {
         for n in [0, 1, 1000, KEPT - 1, KEPT, 3_000_000] {
-            let mut distinct = Distinct::default();
             let hashes: Vec<u64> = (0..n as u64).map(bloomline::mix).collect();
-            for hashes in hashes.chunks(4000) {
-                distinct.add(hashes);
-                distinct.add(hashes);
-            }
-            distinct.tidy();
-            let estimate = distinct.at_most();
+            let distinct = Distinct::of(hashes.chunks(4000).flat_map(|hashes| [hashes; 2]));
             assert_eq!(distinct.known(), (n < KEPT).then_some(n as u64));
-            if n < KEPT {
-                assert_eq!(estimate, n);
-            } else {
-                // The estimate is within four standard errors, and four are added.
-                assert!(
-                    (1.0..1.0 + 8.0 / (KEPT as f64).sqrt()).contains(&(estimate as f64 / n as f64)),
-                    "{n}: {estimate}"
-                );
-            }
+            // The estimate is within four standard errors, and four are added.
+            let error = if n < KEPT { 0.0 } else { 8.0 / (KEPT as f64).sqrt() };
+            let (estimate, n) = (distinct.at_most() as f64, n as f64);
+            assert!((n..=n * (1.0 + error)).contains(&estimate), "{n}: {estimate}");
         }
     }
 }

@@ -2,16 +2,15 @@
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use bloomline::KeyEstimate;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::filter_file::{FilterFile, Part};
+use crate::filter_file::FilterFile;
 use crate::filters::merge::{check_match, note_fold};
-use crate::fixed::{Fixed, FixedView};
+use crate::fixed::{FilterView, Fixed, FixedView};
 use crate::input::total_bytes;
 use crate::numbers::{self, grouped};
 use crate::output::{Printer, note};
@@ -87,9 +86,8 @@ impl Number {
 struct Side {
     name: String,
     keys: Number,
-    /// All bits, unless it has grown.
+    /// `None` if it has grown.
     filter: Option<Fixed>,
-    /// By which it was folded.
     factor: usize,
 }
 
@@ -99,16 +97,16 @@ impl Side {
         let content = file.verified()?;
         let (part, _) = file.part(&content, "be compared")?;
         let (filter, keys) = match part {
-            Part::Fixed(view) => {
+            FilterView::Fixed(view) => {
                 let filter = view.to_filter().with_context(|| file.name.clone())?;
                 let estimated = || Number::Estimated(filter.as_view().estimated_keys());
                 let keys = view.known_keys().map_or_else(estimated, Number::Known);
                 (Some(filter), keys)
             }
-            Part::Growing(filter) => match filter.filters() {
-                // Its first module, if it has two.
+            FilterView::Growing(filter) => match filter.filters() {
+                // If it has two modules, its first one.
                 [only] => (Some(Fixed::Blocked(only.clone())), Number::Known(filter.inserted_keys())),
-                // After `merge`, keys of both are counted twice.
+                // An upper bound, because `merge` counts keys of both filters twice.
                 _ => (None, Number::AtMost(filter.inserted_keys())),
             },
         };
@@ -124,9 +122,9 @@ impl Side {
     }
 }
 
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> Result<()> {
     let paths = [&arguments.first, &arguments.second];
-    let progress = Progress::new("reading", total_bytes(paths));
+    let progress = Progress::new("reading", total_bytes(paths), false);
     let [mut first, mut second] = [Side::open(paths[0], &progress)?, Side::open(paths[1], &progress)?];
     let (union, intersection) = if let (Some(ours), Some(theirs)) = (&mut first.filter, &mut second.filter) {
         check_match((&first.name, ours.as_view()), (&second.name, theirs.as_view()))?;
@@ -147,13 +145,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     };
     let mut printer = Printer::new();
     if arguments.json {
-        let text = json!({
+        printer.print_json(&json!({
             "first": first.json(),
             "second": second.json(),
             "union": union.json(),
             "intersection": intersection.json(),
-        });
-        printer.print(format!("{text:#}\n"))?;
+        }))?;
     } else {
         let rows = [
             (&*first.name, first.keys),
@@ -164,10 +161,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         printer.print(rows.map(|(name, keys)| format!("{name:width$}  {}\n", keys.text())).concat())?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-/// The keys of the union, and those in common, of two filters of one shape. The first becomes the union if it has modules.
+/// The keys of the union of two filters of one shape, and the keys in common. If they have modules, the first becomes
+/// the union.
 fn in_either_and_both(
     ours: &mut Fixed,
     theirs: FixedView,
@@ -180,14 +178,14 @@ fn in_either_and_both(
     let union = ours.as_view().estimated_keys();
     let ([Some(a), Some(b)], Some(mut common)) = (each, union) else { return Ok((union, None)) };
     common.keys = (a.keys + b.keys).saturating_sub(common.keys);
-    // The variance is var(union) − var(a) − var(b) + 2·var(common), and that of the common keys at most the smaller of a
-    // and b: an error that is rather too large.
+    // The variance is var(union) − var(a) − var(b) + 2·var(common). Because var(common) is unknown, the smaller of
+    // var(a) and var(b) is used, which is at least as large. So the error is rather too large.
     let [a, b, of_union] = [a, b, common].map(|estimate| estimate.standard_error.powi(2));
     common.standard_error = (of_union - (a - b).abs()).max(1.0 / 12.0).sqrt();
     Ok((union, Some(common)))
 }
 
-/// Folds a filter to as few blocks as the other has, and returns the factor.
+/// Folds a filter to `n_blocks`, and returns the factor.
 fn fold(filter: &mut Fixed, name: &str, n_blocks: usize, other: &str) -> Result<usize> {
     let factor = filter.as_view().n_blocks() / n_blocks;
     if factor > 1 {

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -46,13 +45,13 @@ pub struct Arguments {
     filter: PathBuf,
 }
 
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> Result<()> {
     check_json(arguments.json, &arguments.output.path)?;
     let output = arguments.output.create([&arguments.filter])?;
     let file = FilterFile::open(&arguments.filter)?;
     let n_bytes = file.bytes().len() as u64;
     let quiet = arguments.output.quiet;
-    let progress = if quiet { Progress::hidden() } else { Progress::new("folding", Some(2 * n_bytes)) };
+    let progress = Progress::new("folding", Some(2 * n_bytes), quiet);
     let mut filter = file.fixed()?;
     progress.add(n_bytes);
     let (n_modules, before) = (filter.as_view().n_modules(), filter.as_view().n_blocks());
@@ -79,7 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     output.write(|file| filter.write_standalone(file))?;
     let (name, factor) = (arguments.output.path.display(), before / folded.n_blocks());
     if arguments.json {
-        let text = json!({
+        Printer::new().print_json(&json!({
             "file": name.to_string(),
             "factor": factor,
             "modules": n_modules,
@@ -87,10 +86,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             "bytes": filter.standalone_len(),
             "k": folded.k(),
             "false_positive_rate": fpr,
-        });
-        Printer::new().print(format!("{text:#}\n"))?;
+        }))?;
     } else if quiet {
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     } else if let Some(least) = factors(before).first().filter(|_| factor == 1 && arguments.fpr.is_some()) {
         let next = folded.to_folded(*least)?.as_view().estimated_fpr();
         note(format_args!(
@@ -101,7 +99,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let bytes = size(folded.byte_len() as u64);
         note(format_args!("{name}: folded by {factor}, {bytes}, FPR {}", percent(fpr)));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Folds the filter as far as its rate stays within `fpr`.
@@ -110,7 +108,7 @@ fn shrink_to_fpr(filter: &mut Fixed, fpr: f64) -> Result<()> {
         return Ok(filter.shrink_to_fpr(fpr)?);
     }
     ensure!(fpr > 0.0 && fpr < 1.0, "an FPR must be between 0 and 1, not {fpr} (change --fpr)");
-    // The rate grows with the factor: by halves, as few copies are folded as can be.
+    // A binary search, because the rate grows with the factor and each trial folds a copy.
     let factors = factors(filter.as_view().n_blocks());
     let (mut good, mut bad) = (0, factors.len() + 1);
     while bad - good > 1 {

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Error, Result, ensure};
 use bloomline::bank::BankView;
@@ -14,10 +13,11 @@ use serde_json::{Map, Value};
 
 use crate::filter_file::{Content, FilterFile};
 use crate::filters::chart::{self, Axis, Chart, Line, ORANGE, svg};
-use crate::input::{KeyRule, is_same_file};
+use crate::fixed::{Filter, FilterView, FixedView};
+use crate::input::KeyRule;
 use crate::numbers::{self, counted, grouped, percent, size};
-use crate::output::{Printer, note};
-use crate::state::{Filter, State};
+use crate::output::{Printer, is_same_file, note};
+use crate::state::State;
 
 /// Describe filter files and verify their checksums
 #[derive(Args)]
@@ -65,7 +65,7 @@ pub struct Arguments {
     plot: Option<PathBuf>,
 }
 
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> Result<()> {
     let Arguments { filters, plot, .. } = arguments;
     if let Some(plot) = plot {
         ensure!(filters.len() == 1, "--plot: shows one filter, not {} (name one)", filters.len());
@@ -87,7 +87,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             note(format_args!("{earlier:#}"));
         }
     }
-    failed.map_or(Ok(ExitCode::SUCCESS), Err)
+    failed.map_or(Ok(()), Err)
 }
 
 /// Returns what is wrong with the file, and fails if nothing can be printed or plotted.
@@ -130,11 +130,12 @@ fn describe(
 struct About<'a> {
     rows: Vec<(&'static str, String)>,
     json: Map<String, Value>,
-    /// What is wrong with a file that can be described all the same.
+    /// What is wrong with a file, although it can be described.
     damage: Option<Error>,
     k: u32,
+    fpr: Option<f64>,
     estimated_keys: Option<u64>,
-    /// A blocked filter's, to be plotted.
+    /// The bytes of a blocked filter, to be plotted.
     lanes: Option<&'a [u8]>,
 }
 
@@ -144,22 +145,19 @@ impl<'a> About<'a> {
         about.set("file", &*file.name);
         about.set("bytes", bytes.len());
         about.damage = file.verify(&content).err();
-        let (kind, text) = match &content {
-            Content::Blocked(_) => ("blocked", "blocked filter"),
-            Content::Standard(_) => ("standard", "standard filter"),
-            Content::Counting(_) => ("counting", "counting filter, from which keys can be removed"),
-            Content::Modular(_) => ("modular", "modular filter: blocks in modules that must all have a key"),
-            Content::Scalable(_) => ("scalable", "scalable filter, which grows"),
-            Content::State(State { filter: Filter::Growing(_), .. }) => {
-                ("state", "state of dedup, which grows")
+        let (kind, text) = content.kind();
+        let more = match &content {
+            Content::Blocked(_) | Content::Standard(_) => "",
+            Content::Counting(_) => ", from which keys can be removed",
+            Content::Modular(_) => ": blocks in modules that must all have a key",
+            Content::Scalable(_) | Content::State(State { filter: Filter::Growing(_), .. }) => {
+                ", which grows"
             }
-            Content::State(_) => ("state", "state of dedup, of fixed size"),
-            Content::Frontier(_) => {
-                ("frontier", "frontier: a queue, and a filter of all items ever accepted")
-            }
-            Content::Bank(_) => ("bank", "filter bank: one lookup for many filters"),
+            Content::State(_) => ", of fixed size",
+            Content::Frontier(_) => ": a queue, and a filter of all items ever accepted",
+            Content::Bank(_) => ": one lookup for many filters",
         };
-        about.fact("kind", text.into(), "kind", kind);
+        about.fact("kind", format!("{text}{more}"), "kind", kind);
         let short =
             if bytes.len() < 1000 { String::new() } else { format!(", {}", size(bytes.len() as u64)) };
         about.row("size", counted(bytes.len() as u64, "byte") + &short);
@@ -169,7 +167,8 @@ impl<'a> About<'a> {
                 about.set("bits", filter.bit_len());
                 about.shape(counted(filter.bit_len(), "bit"), filter.k());
                 about.footer(bytes)?;
-                about.bits(filter.fill_ratio(), filter.known_keys(), filter.estimated_keys());
+                about.bits(filter.fill_ratio(), filter.estimated_fpr());
+                about.keys(filter.known_keys(), filter.estimated_keys());
             }
             Content::Counting(filter) => {
                 let bits = filter.as_filter();
@@ -181,7 +180,8 @@ impl<'a> About<'a> {
                 let saturated = filter.saturated_counters();
                 let text = format!("{} of {} counters", grouped(saturated), grouped(512 * n_blocks));
                 about.fact("saturated", text, "saturated_counters", saturated);
-                about.bits(bits.fill_ratio(), bits.known_keys(), bits.estimated_keys());
+                about.bits(bits.fill_ratio(), bits.estimated_fpr());
+                about.keys(bits.known_keys(), bits.estimated_keys());
             }
             Content::Modular(view) => about.modular(view),
             Content::Scalable(filter) => {
@@ -195,17 +195,7 @@ impl<'a> About<'a> {
             Content::Frontier(frontier) => about.frontier(frontier),
             Content::Bank(bank) => about.bank(bank),
         }
-        let fpr = match &content {
-            Content::Blocked(view) => Some(view.estimated_fpr()),
-            Content::Standard(filter) => Some(filter.estimated_fpr()),
-            Content::Counting(filter) => Some(filter.as_filter().estimated_fpr()),
-            Content::Modular(view) => Some(view.estimated_fpr()),
-            Content::Scalable(filter) => Some(filter.estimated_fpr()),
-            Content::State(state) => Some(state.filter.estimated_fpr()),
-            Content::Frontier(frontier) => Some(frontier.estimated_fpr()),
-            Content::Bank(_) => None,
-        };
-        if let Some(fpr) = fpr {
+        if let Some(fpr) = about.fpr {
             about.fact("FPR", percent(fpr), "false_positive_rate", fpr);
         }
         about.set("is_intact", about.damage.is_none());
@@ -219,11 +209,12 @@ impl<'a> About<'a> {
         let at_first = if is_growing { " at first" } else { "" };
         let capacity = counted(state.capacity, "key") + at_first;
         self.fact("capacity", capacity, "capacity", state.capacity);
-        match &state.filter {
-            Filter::Fixed(filter) => {
-                self.blocked(&bytes[..bytes.len() - StandaloneFooter::LEN], &filter.as_view())?;
+        match state.filter.as_view() {
+            FilterView::Fixed(FixedView::Blocked(view)) => {
+                self.blocked(&bytes[..bytes.len() - StandaloneFooter::LEN], &view)?;
             }
-            Filter::Growing(filter) => self.scalable(filter),
+            FilterView::Fixed(FixedView::Modular(view)) => self.modular(&view),
+            FilterView::Growing(filter) => self.scalable(filter),
         }
         let options = state.rule.as_ref().map(KeyRule::options);
         let text = options.clone().unwrap_or_else(|| "not recorded".into());
@@ -243,7 +234,8 @@ impl<'a> About<'a> {
         };
         self.shape(size, view.k());
         self.footer(bytes)?;
-        self.bits(view.fill_ratio(), view.known_keys(), view.estimated_keys());
+        self.bits(view.fill_ratio(), view.estimated_fpr());
+        self.keys(view.known_keys(), view.estimated_keys());
         self.lanes = Some(&bytes[..bytes.len() - StandaloneFooter::LEN]);
         Ok(())
     }
@@ -255,6 +247,7 @@ impl<'a> About<'a> {
         self.shape(format!("{} of 64 bytes per module", counted(n_blocks, "block")), view.k());
         self.seed(view.seed());
         self.keys(view.known_keys(), view.estimated_keys());
+        self.fpr = Some(view.estimated_fpr());
     }
 
     fn scalable(&mut self, filter: &ScalableBloomFilter) {
@@ -272,6 +265,7 @@ impl<'a> About<'a> {
         self.seed(filter.seed());
         let keys = filter.inserted_keys();
         self.fact("inserted keys", grouped(keys), "inserted_keys", keys);
+        self.fpr = Some(filter.estimated_fpr());
     }
 
     fn frontier(&mut self, frontier: &Frontier<Vec<u8>>) {
@@ -284,6 +278,7 @@ impl<'a> About<'a> {
         }
         self.fact("capacity", capacity, "capacity", frontier.capacity());
         self.seed(frontier.seed());
+        self.fpr = Some(frontier.estimated_fpr());
     }
 
     fn bank(&mut self, bank: &BankView<&[u8]>) {
@@ -313,7 +308,6 @@ impl<'a> About<'a> {
         self.fact("shape", format!("{size}, k = {k}"), "k", k);
     }
 
-    /// What the footer of one filter says, and whether the filter is intact.
     fn footer(&mut self, bytes: &[u8]) -> Result<()> {
         let StandaloneFooter { seed, hash_id, version, .. } = StandaloneFooter::read(bytes)?;
         self.fact("hash", format!("{hash_id}, wyhash final version 3"), "hash", hash_id);
@@ -328,10 +322,9 @@ impl<'a> About<'a> {
         self.row("checksum", verdict.into());
     }
 
-    /// What the bits of one filter show.
-    fn bits(&mut self, fill_ratio: f64, known: Option<u64>, estimated: Option<KeyEstimate>) {
+    fn bits(&mut self, fill_ratio: f64, fpr: f64) {
         self.fact("fill ratio", percent(fill_ratio), "fill_ratio", fill_ratio);
-        self.keys(known, estimated);
+        self.fpr = Some(fpr);
     }
 
     fn keys(&mut self, known: Option<u64>, estimated: Option<KeyEstimate>) {
@@ -386,6 +379,7 @@ fn plot_fill(blocks: &[[u8; 64]], k: u32, estimated: Option<u64>, path: &Path) -
     let most = most.fold(1.0, f64::max);
     let name =
         model.as_ref().map(|(keys, _)| format!("model: {keys:.1} keys per block in the mean, Poisson"));
+    let bar = |x: usize| (x as f64 - 0.5, x as f64 + 0.5, counts[x] as f64);
     Chart {
         title: &format!(
             "How full the {} {}, k = {k}",
@@ -404,12 +398,8 @@ fn plot_fill(blocks: &[[u8; 64]], k: u32, estimated: Option<u64>, path: &Path) -
             n_labels: (most as usize + 1).min(8),
             label: &|y| grouped(y as u64),
         },
-        bars: used()
-            .filter(|&x| counts[x] > 0)
-            .map(|x| (x as f64 - 0.5, x as f64 + 0.5, counts[x] as f64))
-            .collect(),
-        bars_name: "blocks of the filter",
-        lines: Vec::from_iter(name.as_ref().map(|name| Line {
+        bars: Some(("blocks of the filter", used().filter(|&x| counts[x] > 0).map(bar).collect())),
+        lines: Vec::from_iter(name.map(|name| Line {
             name,
             color: ORANGE,
             points: used().map(|x| (x as f64, expected[x] * n_blocks)).collect(),
@@ -419,8 +409,8 @@ fn plot_fill(blocks: &[[u8; 64]], k: u32, estimated: Option<u64>, path: &Path) -
     .write(path)
 }
 
-/// The fraction of blocks with each number of bits set. The keys of a block are Poisson distributed; the probes of a
-/// key are in different lanes, so each finds its bit set or clear independently of the others.
+/// The fraction of blocks with each number of bits set. The keys of a block are Poisson distributed. The probes of a
+/// key are in different lanes, so they find their bits set or clear independently.
 fn fill_model(keys_per_block: f64, k: u32) -> Vec<f64> {
     let mut fill = vec![0.0; BLOCK_BITS + 1];
     fill[0] = 1.0;
@@ -442,7 +432,7 @@ fn with_one_more_key(fill: &[f64], k: u32) -> Vec<f64> {
     let mut more = vec![0.0; fill.len()];
     for (x, &share) in fill.iter().enumerate().filter(|(_, share)| **share > 0.0) {
         let clear = 1.0 - x as f64 / BLOCK_BITS as f64;
-        // Binomial: n of k probes find a clear bit, from n = k down.
+        // The number of probes that find a clear bit is binomial. This goes from n = k down.
         let mut ways = 1.0;
         for n in (0..=k).rev() {
             let probability = ways * clear.powi(n as i32) * (1.0 - clear).powi((k - n) as i32);

@@ -7,7 +7,8 @@ use clap::Args;
 
 use crate::numbers;
 
-/// As policies and growing filters have: with four, present keys cost twice as much, and few bits are saved.
+/// The default of policies and growing filters too. With four modules, a present key would cost twice as much, but few
+/// more bits would be saved.
 const DEFAULT_MODULES: usize = 2;
 
 #[derive(Args)]
@@ -28,7 +29,7 @@ impl Modules {
     pub fn most(&self, request: Request) -> usize {
         let are_worth_it = match request {
             Request::Fpr(fpr) => fpr <= MODULAR_FPR,
-            // Those of one module at this rate.
+            // The bits of one module at the rate from which two are worth it.
             Request::BitsPerKey(bits) => sizing::bits_per_key(MODULAR_FPR).is_ok_and(|least| bits >= least),
         };
         self.most.unwrap_or(if are_worth_it { DEFAULT_MODULES } else { 1 })
@@ -36,13 +37,14 @@ impl Modules {
 
     pub fn sizing(&self, keys: usize, request: Request) -> Result<ModularSizing, BuildError> {
         match (request, self.most(request)) {
-            // The size of blocked filters, which do not count keys of the same hash: it matters from 10^15 keys on.
+            // The size of a blocked filter, which ignores that two keys can have one hash. The difference matters from
+            // 10^15 keys on.
             (Request::Fpr(fpr), 1) => {
                 let sizing = Sizing::for_fpr(keys, fpr)?;
                 ModularSizing::new(1, sizing.n_blocks(), sizing.k())
             }
             (Request::Fpr(fpr), most) => match ModularSizing::for_fpr(keys, fpr, most) {
-                // More modules reach lower rates.
+                // Two modules may be too few for so low a rate.
                 Err(_) if self.most.is_none() => ModularSizing::for_fpr(keys, fpr, MAX_MODULES),
                 sizing => sizing,
             },

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use bloomline::Sizing;
@@ -65,10 +64,10 @@ pub struct Arguments {
 }
 
 const BLOCK_BITS: u64 = 512;
-/// Lower false-positive rates are below the rounding error of the model.
+/// Lower false-positive rates would be below the rounding error of the model.
 const LEAST: f64 = 1e-9;
 
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> Result<()> {
     let is_chart_printed = chart::is_printed(arguments.plot.as_ref(), arguments.json)?;
     let (keys, sizing) = plan(arguments)?;
     supported(sizing.n_blocks())?;
@@ -80,18 +79,19 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             StandardSizing::new(sizing.n_blocks() as u64 * BLOCK_BITS, k)?
         }
     };
-    let text = if arguments.json {
-        format!("{:#}\n", json(keys, sizing, modular, standard))
-    } else {
-        table(keys, sizing, modular, standard)
-    };
+    let plan = Plan { keys, sizing, modular, standard };
     if !is_chart_printed {
-        Printer::new().print(text)?;
+        Printer::new().print(if arguments.json { format!("{:#}\n", plan.json()) } else { plan.table() })?;
     }
-    if let Some(path) = &arguments.plot {
-        plot(keys, sizing, modular, standard, path)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    arguments.plot.as_ref().map_or(Ok(()), |path| plan.plot(path))
+}
+
+/// A filter of each design for as many keys.
+struct Plan {
+    keys: usize,
+    sizing: Sizing,
+    modular: Option<ModularSizing>,
+    standard: StandardSizing,
 }
 
 /// The number of keys, and the filter for them.
@@ -128,13 +128,14 @@ fn modular(arguments: &Arguments, keys: usize, sizing: Sizing) -> Result<Option<
     let modular = match (arguments.bytes, arguments.fpr) {
         (None, _) => modular.foldable(),
         (Some(_), Some(_)) => modular,
-        // No larger than the bytes.
+        // No larger than the bytes that were given.
         (Some(_), None) => ModularSizing::new(n_modules, sizing.n_blocks() / n_modules, modular.k())?,
     };
     Ok(Some(modular).filter(|_| n_modules > 1))
 }
 
-/// The cache lines that a lookup of an absent key reads in the mean: a further one for each module that has it by mistake.
+/// The cache lines that a lookup of an absent key reads in the mean. It reads on for each module that has the key by
+/// mistake.
 fn lines_if_absent(keys: usize, modular: ModularSizing) -> f64 {
     let rate = modular.fpr(keys as u64).powf(1.0 / modular.n_modules() as f64);
     (0..modular.n_modules() as i32).map(|before| rate.powi(before)).sum()
@@ -154,124 +155,123 @@ fn supported(n_blocks: usize) -> Result<usize> {
     Ok(n_blocks)
 }
 
-/// Bits per key, or the maximum, at which k already is the largest.
+/// Bits per key, up to the maximum, from which on k does not grow.
 fn clamped_bits(n_blocks: usize, keys: usize) -> f64 {
     (n_blocks as f64 * BLOCK_BITS as f64 / keys as f64).min(sizing::MAX_BITS_PER_KEY)
 }
 
-fn json(keys: usize, sizing: Sizing, modular: Option<ModularSizing>, standard: StandardSizing) -> Value {
-    let (bytes, standard_bytes) = (sizing.byte_len() as u64, standard.bit_len().div_ceil(8));
-    let bits_per_key = |bytes: u64| bytes as f64 * 8.0 / keys as f64;
-    json!({
-        "keys": keys,
-        "blocks": sizing.n_blocks(),
-        "bytes": bytes,
-        "bits_per_key": bits_per_key(bytes),
-        "k": sizing.k(),
-        "false_positive_rate": sizing.fpr(keys as u64),
-        "modular": modular.map(|modular| json!({
-            "modules": modular.n_modules(),
-            "blocks": modular.n_blocks(),
-            "bytes": modular.byte_len(),
-            "bits_per_key": bits_per_key(modular.byte_len() as u64),
-            "k": modular.k(),
-            "false_positive_rate": modular.fpr(keys as u64),
-            "lines_if_absent": lines_if_absent(keys, modular),
-        })),
-        "standard": {
-            "bits": standard.bit_len(),
-            "bytes": standard_bytes,
-            "bits_per_key": bits_per_key(standard_bytes),
-            "k": standard.k(),
-            "false_positive_rate": standard.fpr(keys as u64),
-        },
-    })
-}
-
-fn table(keys: usize, sizing: Sizing, modular: Option<ModularSizing>, standard: StandardSizing) -> String {
-    let mut table = String::new();
-    // Large numbers need wider columns.
-    let width = grouped((sizing.byte_len() as u64).max(keys as u64)).len().max(16) + 2;
-    let mut row = |name: &str, ours: String, modules: &dyn Fn(ModularSizing) -> String, theirs: String| {
-        let modules = modular.map_or(String::new(), |modular| format!("{:>width$}", modules(modular)));
-        table += &format!("{name:24}{ours:>width$}{modules}{theirs:>width$}\n");
-    };
-    let bytes = [sizing.byte_len() as u64, standard.bit_len().div_ceil(8)];
-    let ours = if modular.is_some() { "1 module" } else { "bloomline" };
-    row("", ours.into(), &|it| format!("{} modules", it.n_modules()), "standard filter".into());
-    row("keys", grouped(keys as u64), &|_| grouped(keys as u64), grouped(keys as u64));
-    row("size", size(bytes[0]), &|it| size(it.byte_len() as u64), size(bytes[1]));
-    row("bytes", grouped(bytes[0]), &|it| grouped(it.byte_len() as u64), grouped(bytes[1]));
-    let bits = |bytes: u64| format!("{:.2}", bytes as f64 * 8.0 / keys as f64);
-    row("bits per key", bits(bytes[0]), &|it| bits(it.byte_len() as u64), bits(bytes[1]));
-    let each = |it: ModularSizing, number: u64| format!("{} × {}", it.n_modules(), grouped(number));
-    let k = sizing.k().to_string();
-    row("k, probes per key", k, &|it| each(it, it.k().into()), standard.k().to_string());
-    let blocks = grouped(sizing.n_blocks() as u64);
-    row("blocks of 64 bytes", blocks, &|it| each(it, it.n_blocks() as u64), "-".into());
-    let most = format!("up to {}", standard.k());
-    let lines = |it| format!("{:.2}", lines_if_absent(keys, it));
-    row("cache lines, absent key", "1".into(), &lines, most.clone());
-    row("cache lines, present key", "1".into(), &|it| it.n_modules().to_string(), most);
-    row("", String::new(), &|_| String::new(), String::new());
-    row("FPR with", String::new(), &|_| String::new(), String::new());
-    for keys in [keys / 2, keys, keys.saturating_mul(2)].into_iter().filter(|&keys| keys > 0) {
-        let rate = |rate| if rate < LEAST { format!("under {LEAST:.0e}") } else { percent(rate) };
-        let (name, keys) = (format!("{:>23}", counted(keys as u64, "key")), keys as u64);
-        row(&name, rate(sizing.fpr(keys)), &|it| rate(it.fpr(keys)), rate(standard.fpr(keys)));
+impl Plan {
+    fn json(&self) -> Value {
+        let Self { keys, sizing, modular, standard } = *self;
+        let (bytes, standard_bytes) = (sizing.byte_len() as u64, standard.bit_len().div_ceil(8));
+        let bits_per_key = |bytes: u64| bytes as f64 * 8.0 / keys as f64;
+        json!({
+            "keys": keys,
+            "blocks": sizing.n_blocks(),
+            "bytes": bytes,
+            "bits_per_key": bits_per_key(bytes),
+            "k": sizing.k(),
+            "false_positive_rate": sizing.fpr(keys as u64),
+            "modular": modular.map(|modular| json!({
+                "modules": modular.n_modules(),
+                "blocks": modular.n_blocks(),
+                "bytes": modular.byte_len(),
+                "bits_per_key": bits_per_key(modular.byte_len() as u64),
+                "k": modular.k(),
+                "false_positive_rate": modular.fpr(keys as u64),
+                "lines_if_absent": lines_if_absent(keys, modular),
+            })),
+            "standard": {
+                "bits": standard.bit_len(),
+                "bytes": standard_bytes,
+                "bits_per_key": bits_per_key(standard_bytes),
+                "k": standard.k(),
+                "false_positive_rate": standard.fpr(keys as u64),
+            },
+        })
     }
-    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
-}
 
-/// The false-positive rate while the filter fills, up to twice its keys.
-fn plot(
-    keys: usize,
-    sizing: Sizing,
-    modular: Option<ModularSizing>,
-    standard: StandardSizing,
-    path: &Path,
-) -> Result<()> {
-    let points = |fpr: &dyn Fn(u64) -> f64| {
-        let point = |i: usize| {
-            let keys = (keys as f64 * i as f64 / 50.0).max(1.0);
-            (keys, fpr(keys as u64).log10())
+    fn table(&self) -> String {
+        let Self { keys, sizing, modular, standard } = *self;
+        let mut table = String::new();
+        // Large numbers need wider columns.
+        let width = grouped((sizing.byte_len() as u64).max(keys as u64)).len().max(16) + 2;
+        let mut row =
+            |name: &str, ours: String, modules: &dyn Fn(ModularSizing) -> String, theirs: String| {
+                let modules =
+                    modular.map_or(String::new(), |modular| format!("{:>width$}", modules(modular)));
+                table += &format!("{name:24}{ours:>width$}{modules}{theirs:>width$}\n");
+            };
+        let bytes = [sizing.byte_len() as u64, standard.bit_len().div_ceil(8)];
+        let ours = if modular.is_some() { "1 module" } else { "bloomline" };
+        row("", ours.into(), &|it| format!("{} modules", it.n_modules()), "standard filter".into());
+        row("keys", grouped(keys as u64), &|_| grouped(keys as u64), grouped(keys as u64));
+        row("size", size(bytes[0]), &|it| size(it.byte_len() as u64), size(bytes[1]));
+        row("bytes", grouped(bytes[0]), &|it| grouped(it.byte_len() as u64), grouped(bytes[1]));
+        let bits = |bytes: u64| format!("{:.2}", bytes as f64 * 8.0 / keys as f64);
+        row("bits per key", bits(bytes[0]), &|it| bits(it.byte_len() as u64), bits(bytes[1]));
+        let each = |it: ModularSizing, number: u64| format!("{} × {}", it.n_modules(), grouped(number));
+        let k = sizing.k().to_string();
+        row("k, probes per key", k, &|it| each(it, it.k().into()), standard.k().to_string());
+        let blocks = grouped(sizing.n_blocks() as u64);
+        row("blocks of 64 bytes", blocks, &|it| each(it, it.n_blocks() as u64), "-".into());
+        let most = format!("up to {}", standard.k());
+        let lines = |it| format!("{:.2}", lines_if_absent(keys, it));
+        row("cache lines, absent key", "1".into(), &lines, most.clone());
+        row("cache lines, present key", "1".into(), &|it| it.n_modules().to_string(), most);
+        row("", String::new(), &|_| String::new(), String::new());
+        row("FPR with", String::new(), &|_| String::new(), String::new());
+        for keys in [keys / 2, keys, keys.saturating_mul(2)].into_iter().filter(|&keys| keys > 0) {
+            let rate = |rate| if rate < LEAST { format!("under {LEAST:.0e}") } else { percent(rate) };
+            let (name, keys) = (format!("{:>23}", counted(keys as u64, "key")), keys as u64);
+            row(&name, rate(sizing.fpr(keys)), &|it| rate(it.fpr(keys)), rate(standard.fpr(keys)));
+        }
+        table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    }
+
+    /// The false-positive rate while the filter fills, up to twice its keys.
+    fn plot(&self, path: &Path) -> Result<()> {
+        let Self { keys, sizing, modular, standard } = *self;
+        let points = |fpr: &dyn Fn(u64) -> f64| {
+            let point = |i: usize| {
+                let keys = (keys as f64 * i as f64 / 50.0).max(1.0);
+                (keys, fpr(keys as u64).log10())
+            };
+            (1..=100).map(point).collect::<Vec<_>>()
         };
-        (1..=100).map(point).collect::<Vec<_>>()
-    };
-    let ours = points(&|keys| sizing.fpr(keys));
-    let theirs = points(&|keys| standard.fpr(keys));
-    let modules =
-        modular.map(|it| (format!("bloomline, {} modules", it.n_modules()), points(&|keys| it.fpr(keys))));
-    if ours.last().is_none_or(|point| point.1 < LEAST.log10()) {
-        bail!("{}: nothing to plot, as the FPR stays under {LEAST:.0e} (omit --plot)", path.display());
+        let ours = points(&|keys| sizing.fpr(keys));
+        let theirs = points(&|keys| standard.fpr(keys));
+        if ours.last().is_none_or(|point| point.1 < LEAST.log10()) {
+            bail!("{}: nothing to plot, as the FPR stays under {LEAST:.0e} (omit --plot)", path.display());
+        }
+        // The rate of an almost empty filter is below the plot.
+        let lowest = (ours[24].1.min(theirs[24].1) - 1.0).floor().max(LEAST.log10());
+        let visible =
+            |points: Vec<(f64, f64)>| points.into_iter().filter(|point| point.1 >= lowest).collect();
+        let shape = format!("{}, k = {}: ", size(sizing.byte_len() as u64), sizing.k());
+        let (shape, name) =
+            if modular.is_some() { ("", "bloomline, 1 module") } else { (&*shape, "bloomline") };
+        let line = |name: String, color, points| Line { name, color, points: visible(points) };
+        let lines = [
+            Some(line(name.into(), ORANGE, ours)),
+            modular.map(|it| {
+                line(format!("bloomline, {} modules", it.n_modules()), PURPLE, points(&|keys| it.fpr(keys)))
+            }),
+            Some(line("standard filter".into(), BLUE, theirs)),
+        ];
+        Chart {
+            title: &format!("{shape}false-positive rate as keys are added"),
+            x: Axis { title: "distinct keys", range: 0.0..2.0 * keys as f64, n_labels: 11, label: &short },
+            y: Axis {
+                title: "false-positive rate",
+                range: lowest..0.0,
+                n_labels: (1.0 - lowest) as usize,
+                label: &|y| percent(10_f64.powf(y)),
+            },
+            bars: None,
+            lines: lines.into_iter().flatten().collect(),
+            mark: Some((keys as f64, "planned")),
+        }
+        .write(path)
     }
-    // The rate of an almost empty filter is below the plot.
-    let lowest = (ours[24].1.min(theirs[24].1) - 1.0).floor().max(LEAST.log10());
-    let visible = |points: Vec<(f64, f64)>| points.into_iter().filter(|point| point.1 >= lowest).collect();
-    let shape = format!("{}, k = {}: ", size(sizing.byte_len() as u64), sizing.k());
-    let (shape, ours_name) =
-        if modular.is_some() { ("", "bloomline, 1 module") } else { (&*shape, "bloomline") };
-    Chart {
-        title: &format!("{shape}false-positive rate as keys are added"),
-        x: Axis { title: "distinct keys", range: 0.0..2.0 * keys as f64, n_labels: 11, label: &short },
-        y: Axis {
-            title: "false-positive rate",
-            range: lowest..0.0,
-            n_labels: (1.0 - lowest) as usize,
-            label: &|y| percent(10_f64.powf(y)),
-        },
-        bars: Vec::new(),
-        bars_name: "",
-        lines: [Line { name: ours_name, color: ORANGE, points: visible(ours) }]
-            .into_iter()
-            .chain(modules.as_ref().map(|(name, points)| Line {
-                name,
-                color: PURPLE,
-                points: visible(points.clone()),
-            }))
-            .chain([Line { name: "standard filter", color: BLUE, points: visible(theirs) }])
-            .collect(),
-        mark: Some((keys as f64, "planned")),
-    }
-    .write(path)
 }

@@ -14,16 +14,17 @@ use clap::Args;
 use serde_json::json;
 
 use crate::filter_file::FilterFile;
+use crate::fixed::{Filter, Fixed};
 use crate::guard::refuse_state;
-use crate::input::{Input, InputArguments, is_same_file};
+use crate::input::Input;
 use crate::keys::Keys;
 use crate::numbers::{self, counted, grouped, percent, size};
 use crate::output::{
-    FileLock, NewFile, Printer, followed, io_error, is_printed_to, is_stdout, is_stream, last_note, leads_to,
-    note,
+    FileLock, NewFile, Printer, followed, io_error, is_printed_to, is_same_file, is_stdout, is_stream,
+    last_note, leads_to, note,
 };
 use crate::signals::{self, lock};
-use crate::state::{FPR, Filter, INITIAL_CAPACITY, State, grow_command};
+use crate::state::{FPR, INITIAL_CAPACITY, State, grow_command};
 use crate::states::grow;
 
 /// Print each distinct line once, where it occurs first
@@ -94,14 +95,14 @@ pub struct Arguments {
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
-    input: InputArguments,
+    input: Input,
 }
 
 /// What a signal saves.
 struct Seen {
-    /// Exactly the lines printed so far, whenever it is not locked.
+    /// While it is not locked, it has exactly the lines printed so far.
     state: State,
-    /// Whether it is in its file as it is.
+    /// Whether its file has it as it is now.
     is_saved: bool,
 }
 
@@ -113,7 +114,7 @@ enum Stop {
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let input = arguments.input.resolve()?;
-    // Resolved once: a link that is changed meanwhile leads to a state that is not locked.
+    // Resolved once, because a link that is changed meanwhile would lead to a state that is not locked.
     let path = arguments.state.as_deref().map(followed).transpose()?;
     let _lock = path.as_ref().map(|path| claim(path, arguments, &input)).transpose()?;
     let saved = path.as_ref().map(|path| saved(path, arguments, &input)).transpose()?.flatten();
@@ -134,7 +135,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     outputs.iter().try_for_each(|(option, file)| check_output(option, file.as_deref(), &path, &input))?;
     let [mut dropped, mut summary] =
         [Report::create(&arguments.dropped, true)?, Report::create(&arguments.summary, false)?];
-    let seed = state.filter.seed();
+    let seed = state.filter.as_view().seed();
     // `None` once saved, or if it must not be.
     let seen = Arc::new(Mutex::new(Some(Seen { state, is_saved })));
     if let Some(path) = path.clone() {
@@ -188,7 +189,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         save(&state, path)?;
     }
     ended?;
-    let mut fpr = state.filter.estimated_fpr();
+    let mut fpr = state.filter.as_view().estimated_fpr();
     if state.keys > most_keys {
         let [fpr, requested] = [fpr, state.fpr].map(percent);
         note(format_args!("more distinct keys than expected: FPR now {fpr}, not the requested {requested}"));
@@ -208,7 +209,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
 
-/// Checks now that the state can be written, and waits until no other run uses it.
+/// Fails now if the state cannot be written. Waits until no other run uses it.
 fn claim(path: &Path, arguments: &Arguments, input: &Input) -> Result<FileLock> {
     let name = path.display();
     ensure!(!is_stream(path), "{name}: a state is read and then replaced (name a file)");
@@ -218,7 +219,7 @@ fn claim(path: &Path, arguments: &Arguments, input: &Input) -> Result<FileLock> 
     FileLock::of(path, arguments.no_wait.then_some("omit --no-wait to wait"))
 }
 
-/// Fails if the output of an option would overwrite what is read or written otherwise.
+/// Fails if the file of an option is also read, or written in another way.
 fn check_output(option: &str, file: Option<&Path>, state: &Option<PathBuf>, input: &Input) -> Result<()> {
     let Some(file) = file else { return Ok(()) };
     let name = file.display();
@@ -275,7 +276,8 @@ fn new(arguments: &Arguments) -> Result<State> {
     let fpr = arguments.fpr.unwrap_or(FPR);
     let capacity = arguments.keys.unwrap_or(INITIAL_CAPACITY);
     let filter = if arguments.keys.is_some() && !arguments.grow {
-        Filter::Fixed(BloomFilter::with_bits_per_key(capacity, sizing::bits_per_key(fpr)?)?)
+        let filter = BloomFilter::with_bits_per_key(capacity, sizing::bits_per_key(fpr)?)?;
+        Filter::Fixed(Fixed::Blocked(filter))
     } else {
         let filter = ScalableBloomFilter::with_fpr(capacity, fpr);
         Filter::Growing(filter.map_err(|error| match error {
@@ -290,14 +292,15 @@ fn new(arguments: &Arguments) -> Result<State> {
     Ok(State { filter, capacity: capacity as u64, keys: 0, fpr, rule: None })
 }
 
-/// Inserts keys while fewer than `room` are new. Returns the number of new ones, in `is_new` which these are, and why it
-/// stopped before the last one.
+/// Inserts keys while fewer than `room` are new. Returns the number of new ones, and why it stopped before the last
+/// key. `is_new` says for each inserted key whether it was new.
 fn insert_all(filter: &mut Filter, hashes: &[u64], room: u64, is_new: &mut Vec<bool>) -> (u64, Option<Stop>) {
     const AHEAD: usize = 32;
     is_new.clear();
     let mut n_new = 0;
     let filter = match filter {
-        Filter::Fixed(filter) => filter,
+        Filter::Fixed(Fixed::Blocked(filter)) => filter,
+        Filter::Fixed(Fixed::Modular(_)) => unreachable!("no state has modules"),
         // There is always room in it.
         Filter::Growing(filter) => {
             let inserted = filter.try_insert_batch(hashes, |new| {
@@ -318,7 +321,7 @@ fn insert_all(filter: &mut Filter, hashes: &[u64], room: u64, is_new: &mut Vec<b
     (n_new, None)
 }
 
-/// Once what it says was printed is on disk: after a power failure, no run would print it again.
+/// Syncs the printed lines first. Otherwise they could be lost in a power failure, and no run would print them again.
 fn save(state: &State, path: &Path) -> Result<()> {
     Printer::sync()?;
     NewFile::create(path)?.write(|file| state.write_to(file))
@@ -405,7 +408,7 @@ struct Report {
 }
 
 impl Report {
-    /// Finds out now whether the file can be written, and empties it now or when it is written.
+    /// Fails now if the file cannot be written. Empties it now, or leaves that to its writer.
     fn create(name: &Option<PathBuf>, empties: bool) -> Result<Option<Self>> {
         let Some(name) = name else { return Ok(None) };
         let file = File::options().write(true).create(true).truncate(empties).open(name);

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Error, Result, anyhow, bail, ensure};
 use bloomline::variants::ScalableBloomFilter;
@@ -11,10 +10,11 @@ use clap::Args;
 use serde_json::json;
 
 use crate::filter_file::FilterFile;
+use crate::fixed::{Filter, Fixed};
 use crate::guard::refuse_state;
 use crate::numbers::{self, counted, percent};
 use crate::output::{FileLock, NewFile, Printer, check_json, followed, is_stream, leads_to, note};
-use crate::state::{FPR, Filter, INITIAL_CAPACITY, State, grow_command};
+use crate::state::{FPR, INITIAL_CAPACITY, State, grow_command};
 
 /// Let a state of dedup take any number of lines
 #[derive(Args)]
@@ -60,8 +60,8 @@ pub struct Arguments {
     state: PathBuf,
 }
 
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    // Resolved once: a link that is changed meanwhile leads to a state that is not locked.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    // Resolved once, because a link that is changed meanwhile would lead to a state that is not locked.
     let source = &followed(&arguments.state)?;
     let path = &arguments.output.as_ref().map_or_else(|| Ok(source.clone()), |path| followed(path))?;
     check_json(arguments.json, path)?;
@@ -90,13 +90,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let (name, fpr) = (path.display(), percent(state.fpr));
     if arguments.json {
-        let text = json!({
+        Printer::new().print_json(&json!({
             "file": name.to_string(),
             "keys": state.keys,
             "capacity": state.capacity,
             "requested_false_positive_rate": state.fpr,
-        });
-        Printer::new().print(format!("{text:#}\n"))?;
+        }))?;
     } else if !arguments.quiet {
         let keys = counted(state.keys, "key");
         note(format_args!("{name}: has at most {keys}; now grows without limit, FPR at most {fpr}"));
@@ -107,7 +106,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             "{name}: the FPR was {requested}; from now on, give dedup --fpr {fpr}, or omit it"
         ));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// The error for a filter that is given as a state, with the command that makes a state of it.
@@ -130,26 +129,30 @@ pub fn is_a_filter(path: &Path, file: &FilterFile) -> Error {
     )
 }
 
-/// The state of a filter that is none.
+/// Makes a state from a filter.
 fn state_of(file: &FilterFile) -> Result<State> {
     if StandaloneKind::of(file.bytes()) == Some(StandaloneKind::Scalable) {
         let filter = ScalableBloomFilter::from_standalone(file.bytes()).map_err(|error| file.error(error))?;
         let (capacity, keys, fpr) = (filter.initial_capacity(), filter.inserted_keys(), filter.fpr());
         return Ok(State { filter: Filter::Growing(filter), capacity, keys, fpr, rule: None });
     }
-    let filter = file.filter()?;
+    let Fixed::Blocked(filter) = file.fixed()? else {
+        bail!("{}: a modular filter, not a blocked filter (build it with --modules 1)", file.name);
+    };
     let keys = filter
         .known_keys()
         .or_else(|| filter.estimated_keys().map(numbers::at_most))
         .ok_or_else(|| anyhow!("{}: too full to estimate its keys (build a larger filter)", file.name))?;
-    Ok(State { filter: Filter::Fixed(filter), capacity: keys.max(1), keys, fpr: FPR, rule: None })
+    let filter = Filter::Fixed(Fixed::Blocked(filter));
+    Ok(State { filter, capacity: keys.max(1), keys, fpr: FPR, rule: None })
 }
 
 fn grown(arguments: &Arguments, state: State, is_filter: bool) -> Result<State> {
     let name = arguments.state.display();
     let (is_overfull, enough) = (state.is_overfull(), state.enough_to_grow());
     let filter = match state.filter {
-        Filter::Fixed(filter) => filter,
+        Filter::Fixed(Fixed::Blocked(filter)) => filter,
+        Filter::Fixed(Fixed::Modular(_)) => unreachable!("no state has modules"),
         Filter::Growing(_) => {
             let requested = percent(state.fpr);
             ensure!(
@@ -168,7 +171,7 @@ fn grown(arguments: &Arguments, state: State, is_filter: bool) -> Result<State> 
         (None, Some(fpr)) if fpr == state.fpr || !(is_filter || is_overfull) => fpr,
         _ => bail!("{name}: its FPR is {rate} now, above {} ({remedy})", percent(state.fpr)),
     };
-    // The next filter takes twice as many.
+    // The next filter is for twice as many.
     let keys = state.keys.max(state.capacity.min(INITIAL_CAPACITY as u64));
     let filter = ScalableBloomFilter::from_filter(filter, keys, fpr).map_err(|error| match error {
         BuildError::Fpr { value, lowest, .. } if value < lowest => {
