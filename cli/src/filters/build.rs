@@ -34,12 +34,12 @@ that both can be merged and compared.
 
 For an --fpr of 0.1% or less, or 15.73 --bits-per-key or more, the filter
 gets two modules, which must both have a key, because it then needs fewer
-bits: 7% fewer at 0.1%, 10% at 0.01%. An absent key is looked up as fast,
-but a present one reads a cache line of each module. So give --modules 1
-if most keys that you look up are present, or if a program reads the
-filter that knows no modules, and --modules 4 if few are, to save up to
-8% more. `bloomline plan` compares the sizes. Few keys get one module,
-and rates that two do not reach, under 3.1e-11, more.
+bits: 7% fewer at 0.1%, 10% at 0.01%. An absent key reads little more
+than one cache line, but a present one reads a line of each module. So
+give --modules 1 if most keys that you look up are present, or if a
+program reads the filter that knows no modules, and --modules 4 if few
+are, to save up to 8% more. `bloomline plan` compares the sizes. Few keys
+get one module, and rates that two do not reach, under 3.1e-11, more.
 
 If the keys are too many, so that the false-positive rate is surely more
 than 1.1 times the requested one, nothing is written, and the exit

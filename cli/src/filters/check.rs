@@ -56,7 +56,7 @@ pub struct Arguments {
     /// Print nothing; stop at the first selected line
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
-    /// Skip checksum verification
+    /// Skip checksum verification, so that damage can hide keys
     #[arg(long)]
     no_verify: bool,
     #[command(flatten)]

@@ -25,7 +25,8 @@ makes several modules, a filter of one is compared with them in the same
 way. A lookup of an absent key reads about one cache line in each; that
 of a present key reads one for each module, so choose one module if most
 keys are present. A size for --keys is the size that `build --keys`
-makes with the same --modules.
+makes with the same --modules. The lowest --fpr is 1.263e-8, which one
+module reaches.
 
 The JSON object has keys, blocks, bytes, bits_per_key, k,
 false_positive_rate, modular (null if one module is enough), an object
