@@ -22,8 +22,8 @@ fn good() -> Vec<u8> {
     filter.to_standalone()
 }
 
-/// A filter with each byte changed in one bit and in all bits, with every shorter length from either end, and with bytes
-/// added. The checksums and the magic cover every bit, so no damage may go unnoticed.
+/// A filter with each byte changed in one bit and in all bits, with every shorter length from either end, and with
+/// bytes added. The checksums and the magic cover every bit, so no damage may go unnoticed.
 fn damaged() -> Vec<(String, Vec<u8>)> {
     let good = good();
     let n = good.len();
@@ -45,7 +45,7 @@ fn damaged() -> Vec<(String, Vec<u8>)> {
     damaged
 }
 
-/// A scalar function's answer, called as a plan would call it but without its checks.
+/// Calls a scalar function as a plan would, but without the plan's checks.
 fn call(name: &str, args: Vec<ColumnarValue>, n: usize) -> Result<ArrayRef> {
     let functions = scalar_functions();
     let function = functions.iter().find(|function| function.name() == name).unwrap();

@@ -223,8 +223,8 @@ fn filters_change_no_result() {
     }
 }
 
-/// Runs each query with the rule and without. Returns how many have answers, have joins by equal keys, have filters, and
-/// drop rows.
+/// Runs each query with the rule and without. Returns how many have answers, joins by equal keys, and filters, and how
+/// many drop rows.
 async fn compare(seeds: std::ops::Range<u64>) -> [u64; 4] {
     let small = [("datafusion.execution.target_partitions", "4"), ("datafusion.execution.batch_size", "16")];
     let shuffled = [

@@ -157,7 +157,7 @@ async fn explain_analyze_counts_the_rows() {
     let context = tables(100).await;
     assert_eq!(metric(&context, JOIN, "JoinFilterExec", "rows_in").await, 2000);
     let dropped = metric(&context, JOIN, "JoinFilterExec", "rows_dropped").await;
-    // 1,900 rows have no partner, and 1 % of them are false positives.
+    // 1,900 rows have no partner, and 1% of them are false positives.
     assert!((1900 - 45..1900).contains(&dropped), "{dropped}");
     assert_eq!(metric(&context, JOIN, "JoinFilterExec", "switched_off").await, 0);
 }

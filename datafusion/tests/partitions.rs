@@ -178,7 +178,7 @@ proptest! {
 
 const GROUPS: usize = 5;
 
-/// A row of a grouped aggregate: its group, its key, and the value of its FILTER clause.
+/// A row of a grouped aggregate has a group, a key, and a value of the `FILTER` clause.
 type Row = (usize, Option<i16>, Option<bool>);
 
 fn grouped_rows() -> impl Strategy<Value = Vec<Row>> {
@@ -417,7 +417,7 @@ proptest! {
             let union = format!("SELECT bloom_filter_union(f) FROM (SELECT bloom_filter(key, {EXPECTED_KEYS}, {FPR}) AS f FROM t GROUP BY g)");
             let union = crate::common::value(&context, &union).await.unwrap();
             let wanted = (!groups.is_empty()).then(|| wanted(None, false));
-            // What a union knows of the number of its keys is not compared.
+            // Filters and not bytes, because a union does not know the number of its keys.
             let open = |bytes: &[u8]| BloomFilter::from_standalone(bytes).unwrap();
             assert_eq!(bytes(&union, 0).map(|bytes| open(&bytes)), wanted.map(|bytes| open(&bytes)));
         });

@@ -138,7 +138,7 @@ async fn views_prepared_statements_and_parameters() {
     assert!(error(&context, "EXECUTE named('other')").await.contains("registered: 'crawled'"));
 }
 
-/// Else a view would answer from the filters of the first call.
+/// Otherwise a view would answer from the filters of the first call.
 #[tokio::test]
 async fn a_second_register_all_keeps_the_filters() {
     let context = process(&[]).await;

@@ -60,8 +60,8 @@ const SESSIONS: [(&str, &[(&str, &str)]); 2] = [
         "small batches, many partitions",
         &[("datafusion.execution.batch_size", "7"), ("datafusion.execution.target_partitions", "4")],
     ),
-    // Here each row of a grouped aggregate becomes a state of its own, joins sort instead of hashing, and the rules that
-    // bring the filter to the probe do not run.
+    // Here each row of a grouped aggregate becomes a state of its own, joins sort instead of hashing, and the rules
+    // that bring the filter to the probe do not run.
     (
         "other plans",
         &[

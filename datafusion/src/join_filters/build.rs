@@ -131,7 +131,7 @@ async fn distinct_hashes(
             Some(valid) => hashes.extend(valid.valid_indices().map(|row| batch_hashes[row])),
             None => hashes.extend(batch_hashes),
         }
-        // Duplicates go only when the list has doubled, so that each key is sorted few times.
+        // Duplicates are removed only when the list may hold twice the most keys, so that each key is sorted few times.
         if hashes.len() > max_keys.saturating_mul(2) && !compact(&mut hashes) {
             return Ok(None);
         }
@@ -168,8 +168,8 @@ pub fn hash(batch: &RecordBatch, columns: &[usize]) -> Result<(Vec<u64>, Option<
     Ok((hashes, valid))
 }
 
-/// The type as which keys of a type are hashed. It has the same bits, for example those of an `Int32` for a `Date32`.
-/// `None` for types whose equal values can differ in their bits.
+/// The type as which keys of a type are hashed, such as `Int32` for `Date32`, which has the same bits. `None` for types
+/// whose equal values can differ in their bits.
 pub fn stored_type(data_type: &DataType) -> Option<DataType> {
     match data_type {
         DataType::Date32 | DataType::Time32(_) | DataType::Decimal32(..) => Some(DataType::Int32),

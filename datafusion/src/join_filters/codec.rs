@@ -12,8 +12,8 @@ use super::build::{self, JoinFilterBuildExec};
 use super::options::JoinFilterOptions;
 use super::probe::{JoinFilterExec, Settings};
 
-/// The first words. They hold the version of the encoding, but none of the hashes, because all versions of this crate
-/// hash keys alike.
+/// The first words, which end in the version of the encoding. The hashes need no version, because all versions of this
+/// crate hash keys alike.
 const PROBE: &str = "bloomline-join-filter-1";
 const BUILD: &str = "bloomline-join-filter-build-1";
 

@@ -46,7 +46,7 @@ impl ExtensionOptions for BloomlineOptions {
 }
 
 extensions_options! {
-    /// When a join filters itself: `SET bloomline.join_filters.…`.
+    /// When a join filters itself, as in `SET bloomline.join_filters.min_saved_ms = 50`.
     pub struct JoinFilterOptions {
         /// Whether joins filter themselves
         pub enabled: bool, default = true

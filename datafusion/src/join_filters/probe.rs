@@ -102,7 +102,7 @@ impl ExecutionPlan for JoinFilterExec {
         vec![ChildStats::At(partition), ChildStats::Skip]
     }
 
-    /// The input's statistics, unreduced, because a join that trusts a wrong guess may send the larger side to all tasks.
+    /// The input's, unreduced, because a join that trusts a wrong guess may send the larger side to all tasks.
     fn statistics_from_inputs(
         &self,
         inputs: &[Arc<Statistics>],
@@ -158,7 +158,7 @@ impl ExecutionPlan for JoinFilterExec {
     }
 }
 
-/// The filter, which any waiting partition makes. It is made once, even if that fails.
+/// The filter, which is made once for all partitions, by whichever of them waits for it. A failure is not tried again.
 type SharedFilter = Shared<BoxFuture<'static, Result<Option<Arc<Filter>>, Arc<DataFusionError>>>>;
 
 /// The filter that all partitions of a task ask.
@@ -203,7 +203,7 @@ struct Rows {
     /// `None` to keep all rows.
     filter: Option<Arc<Filter>>,
     settings: Settings,
-    /// The rows since the share of kept ones was last compared, and those ones.
+    /// Since the share of kept rows was last compared with `max_share`.
     window_rows: usize,
     window_kept: usize,
     kept: BatchCoalescer,

@@ -152,7 +152,7 @@ impl Rule {
         is_hashable.then(|| Side { path, plan: Arc::clone(plan), columns, is_shuffled })
     }
 
-    /// The share of rows that a filter keeps, and the time that it saves, if it pays by what is known.
+    /// The share of rows that a filter keeps, and the nanoseconds that it saves, if the statistics say that it pays.
     fn forecast(&self, join: &Plan, source: &Side, target: &Side) -> Option<(f64, f64)> {
         let (keys, scanned) = (rows(&source.plan, OPAQUE_SOURCE)?, scanned(&source.plan)?);
         let rows = rows(&target.plan, OPAQUE_TARGET)?;
@@ -208,7 +208,7 @@ fn filters(plan: &Plan) -> usize {
     usize::from(plan.is::<JoinFilterExec>()) + plan.children().into_iter().map(filters).sum::<usize>()
 }
 
-/// Unknown, if an operator cannot tell.
+/// The statistics of a plan, unknown if an operator fails to compute them.
 fn statistics(plan: &Plan) -> Arc<Statistics> {
     let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
     statistics.unwrap_or_else(|_| Arc::new(Statistics::new_unknown(&plan.schema())))

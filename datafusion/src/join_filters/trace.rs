@@ -54,13 +54,13 @@ impl<'a> Join<'a> {
         [left, right][side] && !is_mark && !self.sees_nulls
     }
 
-    /// The side and the column of it that a column of the result is, if each row of the result is a row of that side.
+    /// The side from which a column of the result comes, and its column there. `None` if the join adds rows to it.
     fn source(&self, column: usize) -> Option<(usize, usize)> {
         let column = self.projection.map_or(column, |projection| projection[column]);
         let [left, right] = self.sides.map(|side| side.schema());
         let ColumnIndex { index, side } = build_join_schema(&left, &right, &self.join_type).1[column];
         match (side, self.join_type) {
-            // Outer joins add rows of nulls.
+            // An outer join adds rows of nulls to the side that it does not preserve.
             (JoinSide::Left, JoinType::Right | JoinType::Full) => None,
             (JoinSide::Right, JoinType::Left | JoinType::Full) => None,
             (JoinSide::Left, _) => Some((0, index)),
@@ -70,12 +70,12 @@ impl<'a> Join<'a> {
     }
 }
 
-/// The child of an operator from which all of some columns come unchanged, and these columns of the child.
+/// The one child of an operator from which all the columns come unchanged, and their columns there.
 ///
-/// A row that is dropped below such an operator, by its values in these columns, changes no other row above it. The
-/// operator only drops rows or repeats them, and what it does to a row does not depend on rows with other values there.
+/// Rows can then be dropped below the operator instead of above it, by their values in these columns. The operator only
+/// drops rows or repeats them, and what it does to a row does not depend on rows with other values in these columns.
 pub fn descend(plan: &Plan, columns: &[usize]) -> Option<(usize, Vec<usize>)> {
-    // A limit counts the rows that would be dropped below it.
+    // A limit would also count the rows that are dropped.
     if plan.fetch().is_some() {
         return None;
     }
@@ -85,7 +85,7 @@ pub fn descend(plan: &Plan, columns: &[usize]) -> Option<(usize, Vec<usize>)> {
     is_one_child.then(|| (child, sources.iter().map(|source| source.1).collect()))
 }
 
-/// The child and the column of it that a column of an operator is.
+/// The child from which a column of an operator comes unchanged, and its column there.
 fn source(plan: &Plan, column: usize) -> Option<(usize, usize)> {
     if let Some(join) = Join::of(plan) {
         return join.source(column);
