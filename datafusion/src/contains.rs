@@ -1,4 +1,4 @@
-//! `bloom_contains(filter, key)`: whether a key is possibly present.
+//! `bloom_contains(filter, key)` tells whether a key is possibly present.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -32,8 +32,8 @@ const TAKES: &str = "a filter and a key";
 pub struct Contains {
     signature: Signature,
     names: Names,
-    /// The filter that the first argument names, found when the query was planned: a query sees one filter, even if
-    /// another is registered in its place.
+    /// The filter that the first argument names, found when the query was planned. So a query sees one filter, even if
+    /// its name gets a new one.
     found: Option<Registered>,
 }
 
@@ -80,7 +80,7 @@ impl ScalarUDFImpl for Contains {
         Ok(vec![filter, key])
     }
 
-    /// With the checksum of a literal filter in place of its bytes, of which column names would consist otherwise.
+    /// The checksum of a literal filter stands for its bytes, because column names would otherwise contain them all.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         let name = |arg: &Expr| match arg {
             Expr::Literal(filter, _) => match NameOf::read(filter) {
@@ -109,7 +109,7 @@ impl ScalarUDFImpl for Contains {
         true
     }
 
-    /// Finds a registered filter. Has another filter passed as a reference.
+    /// Finds a registered filter, or makes the plan pass the filter as a reference.
     fn simplify(&self, mut args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let is_done = |data_type: DataType| reference::is_reference(&data_type) || data_type.is_null();
         if self.found.is_some() || info.get_data_type(&args[0]).map_or(true, is_done) {
@@ -134,7 +134,7 @@ impl ScalarUDFImpl for Contains {
                 Expr::Literal(filter, metadata)
             }
             name if info.get_data_type(&name)?.is_string() => {
-                // The value of a subquery is known only when the query runs: the plan would lack the hash, and another
+                // The value of a subquery is known only when the query runs. So the plan would lack the hash, and each
                 // process would answer from its own filter of that name.
                 let is_subquery = |part: &Expr| Ok(matches!(part, Expr::ScalarSubquery(_)));
                 if name.any_column_refs() || name.is_volatile() || name.exists(is_subquery)? {
@@ -155,7 +155,7 @@ impl ScalarUDFImpl for Contains {
                     LogicalPlanBuilder::new_from_arc(subquery.subquery).project([reference])?.build()?;
                 Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..subquery })
             }
-            // Folded below a join, each filter is folded once.
+            // Below a join, each filter is folded only once.
             Expr::ScalarFunction(call) if inspect::folds_to_a_constant(&call) => {
                 ScalarUDF::from(Reference::new()).call(call.args)
             }
@@ -204,7 +204,7 @@ fn look_up_references(references: &StructArray, key: ColumnarValue, n: usize) ->
         }
         return look_up(reference::open(NAME, references, 0)?, &*key.into_array(n)?);
     }
-    // A constant key is not repeated: all its copies need not fit into one array.
+    // A constant key is not repeated, because all its copies may not fit into one array.
     let (keys, is_constant) = match key {
         ColumnarValue::Array(keys) => (keys, false),
         ColumnarValue::Scalar(key) => (key.to_array()?, true),
@@ -217,13 +217,13 @@ fn look_up_references(references: &StructArray, key: ColumnarValue, n: usize) ->
         }
     };
     let mut found = vec![false; n];
-    // Equal views are of one filter. Most filters have one seed.
+    // Equal views are of one filter. Keys are hashed once, because most filters have the same seed.
     let (mut opened, mut hashed) = (HashMap::new(), None);
     let mut start = 0;
     for equal in filters.views().chunk_by(|a, b| a == b) {
         let rows = start..start + equal.len();
         start = rows.end;
-        // The view of a null means nothing, and may equal its neighbours'.
+        // The view of a null means nothing, but it may equal its neighbours'.
         let Some(first) = rows.clone().find(is_valid) else { continue };
         let filter = match opened.entry(equal[0]) {
             Entry::Occupied(filter) => filter.into_mut(),

@@ -19,7 +19,7 @@ pub fn failed(function: &str, error: impl Error) -> DataFusionError {
     exec_datafusion_err!("{function}: {error}")
 }
 
-/// [`failed`], but with DataFusion's own kind of error where memory ran out.
+/// [`failed`], but with DataFusion's own kind of error if memory ran out.
 pub fn not_made(function: &str, error: BuildError) -> DataFusionError {
     match error {
         BuildError::OutOfMemory { .. } => resources_datafusion_err!("{function}: {error}"),
@@ -44,14 +44,14 @@ pub fn check_type(function: &str, data_type: &DataType) -> Result<()> {
     }
 }
 
-/// A filter that answers.
+/// A filter of either kind that SQL reads.
 #[derive(Clone, Copy)]
 pub enum View<'a> {
     Blocked(BloomView<'a>),
     Modular(ModularView<'a>),
 }
 
-/// Methods of both kinds.
+/// The methods that both kinds have.
 macro_rules! methods {
     ($(fn $name:ident($($argument:ident: $Type:ty),*) $(-> $Answer:ty)?;)*) => {
         impl View<'_> {$(
@@ -85,13 +85,13 @@ impl<'a> View<'a> {
     }
 }
 
-/// Opens standalone bytes, all of whose bits are checked.
+/// Opens standalone bytes, and checks all their bits.
 pub fn open<'a>(function: &str, bytes: &'a [u8]) -> Result<View<'a>> {
     let opened = View::with(bytes, BloomView::from_standalone, ModularView::from_standalone);
     opened.map_err(|error| failed(function, error))
 }
 
-/// Opens standalone bytes that were checked.
+/// Opens standalone bytes that [`open`] has checked before.
 pub fn open_unverified<'a>(function: &str, bytes: &'a [u8]) -> Result<View<'a>> {
     let (blocked, modular) = (BloomView::from_standalone_unverified, ModularView::from_standalone_unverified);
     View::with(bytes, blocked, modular).map_err(|error| failed(function, error))
@@ -108,7 +108,7 @@ pub fn same_fields(a: &Fields, b: &Fields) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(same)
 }
 
-/// The filters of an argument: as many as it has rows, or one if it is a scalar.
+/// The filters of an argument, one per row, or only one if it is a scalar.
 pub fn of(function: &str, argument: ColumnarValue) -> Result<BinaryViewArray> {
     check_type(function, &argument.data_type())?;
     views(&match argument {
@@ -120,7 +120,7 @@ pub fn of(function: &str, argument: ColumnarValue) -> Result<BinaryViewArray> {
 /// A column of filters as views, without a copy of their bytes where the column has them in one buffer.
 pub fn views(column: &ArrayRef) -> Result<BinaryViewArray> {
     if let Some(dictionary) = column.as_any_dictionary_opt() {
-        // Arrow's cast drops the nulls among the values.
+        // Cast by hand, because Arrow's cast drops the nulls among the values.
         let values: ArrayRef = Arc::new(views(dictionary.values())?);
         return Ok(take(&values, dictionary.keys(), None)?.as_binary_view().clone());
     }

@@ -13,7 +13,7 @@ use datafusion_common::{Result, exec_err, plan_err};
 /// Extension types whose storage is a type of keys, but whose values are not.
 const REFUSED_EXTENSIONS: [&str; 3] = ["arrow.bool8", "arrow.opaque", "pandas.period"];
 
-/// Returns whether values of this type are keys. All values of type null are null, which is no key and no error.
+/// Returns whether values of this type are keys. The type null is allowed, because a null is no key and no error.
 fn is_key(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => is_key(values),
@@ -46,8 +46,8 @@ fn refuse(function: &str, data_type: impl Display) -> Result<()> {
     plan_err!("{function}: keys cannot be of type {data_type}: cast it to an integer or to text first")
 }
 
-/// Keys that are hashed at a time. Their hashes stay near in the cache, and are not allocated. Tried: 1024, 1.15 times
-/// slower where the keys come from memory.
+/// Keys that are hashed at a time. Their hashes stay in a near cache, and need no allocation. We tried 1024, which is
+/// 1.15 times slower if the keys come from memory.
 const CHUNK: usize = 4096;
 
 /// The hash of each key. The hash of a null has no meaning.
@@ -57,7 +57,7 @@ pub fn hash(keys: &dyn Array, seed: u64) -> Result<Vec<u64>> {
     Ok(hashes)
 }
 
-/// Gives `each` the hashes of all keys, some at a time: a multiple of 8, but for the last.
+/// Gives `each` the hashes of all keys in chunks, whose lengths are multiples of 8, except for the last.
 pub fn for_each_chunk(keys: &dyn Array, seed: u64, each: &mut dyn FnMut(&[u64])) -> Result<()> {
     match keys.data_type() {
         DataType::Null => each(&vec![0; keys.len()]),

@@ -10,13 +10,13 @@
 //! | `bloom_estimated_fpr(filter)` | Float64 | the filter's false-positive rate, from its bits |
 //! | `bloom_fold(filter, fpr)` | Binary | a smaller filter of the same keys, with a rate of at most `fpr` |
 //!
-//! A filter is a binary value: the standalone bytes of a [`BloomFilter`], which the other packages read and write too.
+//! A filter is a binary value. It holds the standalone bytes of a [`BloomFilter`], which all packages read and write.
 //! `bloom_contains` and the estimates also read a
 //! [`ModularBloomFilter`](bloomline::variants::ModularBloomFilter).
-//! A key is text, binary or an integer of any width, also in views and dictionaries; other types are refused, see [the
-//! rule](bloomline::format#keys-of-other-types). Null keys are not inserted, and looking one up returns null. The
-//! scalar functions return null for a null filter; `bloom_filter_union` skips it. Bytes that are not a filter, or are
-//! damaged, are an error.
+//! A key is text, binary or an integer of any width, also in views and dictionaries. Other types are refused, because
+//! [the rule](bloomline::format#keys-of-other-types) has no bytes for them. Null keys are not inserted, and looking one
+//! up returns null. The scalar functions return null for a null filter, but `bloom_filter_union` skips it. Bytes that
+//! are not a filter, or are damaged, are an error.
 //!
 //! ```
 //! use datafusion::prelude::SessionContext;
@@ -42,22 +42,22 @@
 //!
 //! # Sizes and memory
 //!
-//! `expected_keys` and `fpr` are constants. They give the size, that of [`BloomFilter::with_fpr`]: 1.24 MB for a
-//! million keys at 1 %. Fewer keys do not make a filter smaller: shrink it with `bloom_fold`. More keys raise its
-//! false-positive rate: check it with `bloom_estimated_fpr`. Arrow's Binary holds at most 2 GiB, which is a filter of
-//! 1.7 billion keys at 1 %.
+//! `expected_keys` and `fpr` are constants. They give the size as in [`BloomFilter::with_fpr`], for example 1.24 MB
+//! for a million keys at 1%. Fewer keys do not make a filter smaller, but `bloom_fold` shrinks it. More keys raise its
+//! false-positive rate, so check it with `bloom_estimated_fpr`. Arrow's Binary holds at most 2 GiB, which is a filter of
+//! 1.7 billion keys at 1%.
 //!
-//! Each partition builds a filter of the full size from its first key on, and a `GROUP BY` one for each group of each
-//! partition. DataFusion's memory pool is told after the allocation, so a query can exceed its limit by the filters of
+//! Each partition builds a filter of the full size from its first key on, and with `GROUP BY` one for each group.
+//! DataFusion's memory pool is told after the allocation, so a query can exceed its limit by the filters of
 //! one batch before it spills or fails.
 //!
-//! In `OVER (…)`, SQL's planner replaces the aggregates by `bloom_filter_in_window` and `bloom_filter_union_in_window`,
-//! which return BinaryView: DataFusion gathers their results in one array, and panics if an array of Binary exceeds 2
-//! GiB. If you build window expressions without SQL, take these functions.
+//! In `OVER (…)`, SQL's planner replaces the aggregates by `bloom_filter_in_window` and `bloom_filter_union_in_window`.
+//! They return BinaryView, because DataFusion gathers their results in one array, and panics if an array of Binary
+//! exceeds 2 GiB. If you build window expressions without SQL, use these functions.
 //!
 //! # Getting the filter to the probe
 //!
-//! All these look up each key in place, without copying the filter for each row or batch:
+//! These ways look up each key in place, without copying the filter for each row or batch:
 //!
 //! - the name of a filter that [`register_filter`] registered: `bloom_contains('crawled', url)`,
 //! - a literal: `bloom_contains(x'...', url)`, which DataFusion prints while it plans (0.16 s for 1 MiB),
@@ -65,11 +65,11 @@
 //! - a cross join with one row: `FROM pages, filters WHERE bloom_contains(filter, url)`,
 //! - a join with many filters: `FROM pages JOIN daily USING (day) WHERE bloom_contains(filter, url)`.
 //!
-//! For this, `bloom_contains` rewrites its first argument while a query is planned: `EXPLAIN` shows the internal
-//! function `bloom_reference`, which checks a filter once and returns a struct that DataFusion passes on by reference.
+//! For this, `bloom_contains` rewrites its first argument while a query is planned, so `EXPLAIN` shows the internal
+//! function `bloom_reference`. It checks a filter once and returns a struct that DataFusion passes on by reference.
 //! DataFusion moves it below joins if its argument is a column, and
 //! `datafusion.optimizer.enable_leaf_expression_pushdown` is on, as by default. Do not select the filter together with
-//! the rows (`SELECT *`): that asks for a copy per row.
+//! the rows (`SELECT *`), because that asks for a copy per row.
 
 mod aggregates;
 mod arguments;
@@ -106,7 +106,7 @@ use registered::Names;
 ///
 /// # Errors
 ///
-/// If the registry takes no functions.
+/// If the registry accepts no functions.
 pub fn register_all(registry: &mut dyn FunctionRegistry) -> Result<()> {
     // Views hold the function that holds the filters.
     let has_names = names(registry).is_some();
@@ -123,12 +123,12 @@ pub fn register_all(registry: &mut dyn FunctionRegistry) -> Result<()> {
     Ok(())
 }
 
-/// Registers a filter under a name: in SQL, `bloom_contains('crawled', url)` looks keys up in the filter of
-/// `register_filter(&context, "crawled", filter)`. Replaces the filter that had the name. Names are case-sensitive.
+/// Registers a filter under a name. After `register_filter(&context, "crawled", filter)`, SQL looks keys up in this
+/// filter with `bloom_contains('crawled', url)`. Replaces the filter that had the name. Names are case-sensitive.
 ///
-/// Plans carry the name and a hash of the filter, not its bytes. Every process that plans or runs the query needs the
-/// filter: a process without the filter, or with another filter of the name, returns an error. A planned query keeps
-/// its filter. Call [`register_all`] first.
+/// Plans carry the name and a hash of the filter, not its bytes. So every process that plans or runs the query needs
+/// the filter, and returns an error if it has none or a different one of this name. A planned query keeps its filter.
+/// Call [`register_all`] first.
 ///
 /// # Errors
 ///
@@ -144,8 +144,8 @@ pub fn register_filter(
     }
 }
 
-/// Has errors about registered filters say which process lacks one, and how it gets one: `"executor host:50051"`,
-/// `"start it with --filter NAME=FILE"`. Call [`register_all`] first.
+/// Makes errors about registered filters say which process lacks one, such as `"executor host:50051"`, and how it gets
+/// one, such as `"start it with --filter NAME=FILE"`. Call [`register_all`] first.
 ///
 /// # Errors
 ///

@@ -1,10 +1,10 @@
-//! `bloom_reference(filter)`, or `(filter, fpr)` to fold it: what stands for a filter inside of a plan.
+//! `bloom_reference(filter)` stands for a filter inside of a plan, and `bloom_reference(filter, fpr)` for a folded one.
 //!
-//! DataFusion copies binary values often: a literal and the result of a scalar subquery once per batch, the columns of
-//! one side of a cross join once per row. It does not copy structs: a struct is passed on by its `Arc`, and repeated by
-//! repeating its views of 16 bytes. So `bloom_contains` has its filter wrapped in a struct, as early in the plan as
-//! possible: it wraps literals and subqueries itself, and DataFusion moves this function, which wraps columns, below
-//! joins.
+//! DataFusion often copies binary values. It copies a literal and the result of a scalar subquery once per batch, and
+//! the columns of one side of a cross join once per row. But it does not copy structs, because it passes a struct on
+//! by its `Arc`, and repeats only its views of 16 bytes. So the filter of `bloom_contains` is wrapped in a struct as
+//! early as possible. `bloom_contains` itself wraps literals and subqueries. This function wraps columns, and
+//! DataFusion moves it below joins.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ const TAKES: &str = "a filter";
 
 fn fields() -> Fields {
     let filter = Field::new("bloomline_filter", DataType::BinaryView, true);
-    // Checked once, here. A filter that is damaged is an error only where a key is looked up in it: rows that a query
-    // does not select may come by here.
+    // The filter is checked only here. A damaged one is an error only when a key is looked up in it, because rows that
+    // the query does not select may come by here.
     let is_intact = Field::new("bloomline_is_intact", DataType::Boolean, true);
     Fields::from_iter([filter, is_intact])
 }
@@ -52,7 +52,7 @@ fn to(filters: BinaryViewArray, can_be_read: fn(&[u8]) -> bool) -> Result<Struct
     Ok(StructArray::try_new(fields(), vec![Arc::new(filters), Arc::new(is_intact)], nulls)?)
 }
 
-/// Filters folded to a rate. A damaged one, or one that cannot be folded, stays as it is.
+/// Folds filters to a rate. Filters that are damaged or cannot be folded stay as they are.
 fn folded(function: &str, filters: &BinaryViewArray, fpr: f64) -> Result<BinaryViewArray> {
     let mut folded = BinaryViewBuilder::new();
     // Equal views are of the same bytes.
@@ -89,7 +89,7 @@ pub fn checksum(filter: &ScalarValue) -> Option<u64> {
         }
         _ => return None,
     };
-    // A modular filter's footer is another one.
+    // A modular filter has a footer of its own.
     let modular = || {
         let view = ModularView::from_standalone_unverified(bytes).ok()?;
         Some(hash_key(&bytes[view.byte_len()..], 0))
@@ -97,7 +97,7 @@ pub fn checksum(filter: &ScalarValue) -> Option<u64> {
     StandaloneFooter::read(bytes).ok().map(|footer| footer.body_checksum).or_else(modular)
 }
 
-/// References to the filters of an argument: as many as it has rows, or one if it is a scalar.
+/// References to the filters of an argument, one per row, or only one if it is a scalar.
 pub fn of(function: &str, argument: ColumnarValue) -> Result<StructArray> {
     match argument {
         ColumnarValue::Scalar(ScalarValue::Struct(reference)) if is_reference(reference.data_type()) => {
@@ -169,7 +169,8 @@ impl ScalarUDFImpl for Reference {
         true
     }
 
-    /// DataFusion moves the function below a query's `WHERE` too, where only columns are cheap and without errors.
+    /// The function moves only if its argument is a column. DataFusion moves it below a query's `WHERE` too, so it also
+    /// sees rows that the query drops, and there only columns are cheap and cannot fail.
     fn placement(&self, arguments: &[ExpressionPlacement]) -> ExpressionPlacement {
         match arguments {
             [ExpressionPlacement::Column] | [ExpressionPlacement::Column, ExpressionPlacement::Literal]

@@ -58,14 +58,14 @@ impl Hash for Names {
 }
 
 impl Names {
-    /// Registers a filter, in place of the one that had the name.
+    /// Registers a filter. It replaces the filter that had the name.
     pub fn insert(&self, function: &str, name: String, filter: Arc<BloomFilter>) -> Result<()> {
         let hash = hash_key(filters::standalone(function, &filter)?, 0);
         self.write().filters.insert(name, Registered { filter, hash });
         Ok(())
     }
 
-    /// Has errors name this process and what gives it filters.
+    /// Makes errors name this process and what gives it filters.
     pub fn name_process(&self, process: String, remedy: String) {
         self.write().process = Some((process, remedy));
     }
@@ -110,7 +110,7 @@ impl Names {
 /// How many names an error lists.
 const LISTED: usize = 20;
 
-/// A name in an error: its beginning, as a filter stored as text can be mistaken for a name.
+/// The beginning of a name, for errors, because a filter stored as text can be mistaken for a name.
 fn quoted(name: &str) -> String {
     match name.char_indices().nth(60) {
         Some((end, _)) => format!("'{}…'", &name[..end]),
@@ -125,8 +125,8 @@ fn fields() -> Fields {
     ])
 }
 
-/// How a plan refers to a registered filter: by its name and, once the query is planned, by its hash too, so that no
-/// process answers from another filter of that name.
+/// How a plan refers to a registered filter. It does so by name, and once the query is planned also by hash, so that no
+/// process answers from a different filter of that name.
 #[derive(Clone, Copy)]
 pub struct NameOf<'a> {
     pub name: &'a str,

@@ -1,11 +1,9 @@
-//! Damaged filters: an error from every function, whatever was damaged and whatever the session did before.
+//! Every function returns an error for a damaged filter, whatever was damaged and whatever the session did before.
 
 use std::sync::Arc;
 
-use crate::common::{bytes, rows, session, value};
-use arrow::array::{
-    Array, ArrayRef, BinaryArray, BinaryViewArray, Float64Array, Int64Array, RecordBatch, StringArray,
-};
+use crate::common::{bytes, count, hex, register, rows, session};
+use arrow::array::{Array, ArrayRef, BinaryArray, BinaryViewArray, Float64Array, Int64Array, StringArray};
 use arrow::datatypes::{DataType, Field};
 use bloomline::BloomFilter;
 use bloomline_datafusion::scalar_functions;
@@ -24,8 +22,8 @@ fn good() -> Vec<u8> {
     filter.to_standalone()
 }
 
-/// Every damage: a bit of each byte, all bits of each byte, every shorter length from either end, bytes added. The
-/// checksums and the magic cover every bit, so none may go unnoticed.
+/// A filter with each byte changed in one bit and in all bits, with every shorter length from either end, and with
+/// bytes added. The checksums and the magic cover every bit, so no damage may go unnoticed.
 fn damaged() -> Vec<(String, Vec<u8>)> {
     let good = good();
     let n = good.len();
@@ -47,7 +45,7 @@ fn damaged() -> Vec<(String, Vec<u8>)> {
     damaged
 }
 
-/// A scalar function's answer, called as a plan would call it but without its checks.
+/// Calls a scalar function as a plan would, but without the plan's checks.
 fn call(name: &str, args: Vec<ColumnarValue>, n: usize) -> Result<ArrayRef> {
     let functions = scalar_functions();
     let function = functions.iter().find(|function| function.name() == name).unwrap();
@@ -60,7 +58,7 @@ fn call(name: &str, args: Vec<ColumnarValue>, n: usize) -> Result<ArrayRef> {
     function.invoke_with_args(args)?.into_array(n)
 }
 
-/// The answers of the scalar functions where the first filter is asked about all keys; the last is only in a column.
+/// The answers of the scalar functions for each filter alone, and for a column of all filters.
 fn answers(filters: &[&[u8]]) -> Vec<(String, Result<ArrayRef>)> {
     let scalar = |bytes: &[u8]| ColumnarValue::Scalar(ScalarValue::Binary(Some(bytes.to_vec())));
     let array = |array: ArrayRef| ColumnarValue::Array(array);
@@ -135,19 +133,13 @@ fn with_filters() -> (SessionContext, Vec<String>) {
     let ids = Int64Array::from_iter_values((0..names.len() as i64).chain([-1]));
     names.push("good".into());
     filters.push(good());
-    let batch = RecordBatch::try_from_iter([
-        ("id", Arc::new(ids) as ArrayRef),
-        ("filter", Arc::new(BinaryArray::from_iter_values(&filters))),
-    ]);
-    context.register_batch("filters", batch.unwrap()).unwrap();
-    let keys = StringArray::from(KEYS.to_vec());
-    context
-        .register_batch("keys", RecordBatch::try_from_iter([("key", Arc::new(keys) as ArrayRef)]).unwrap())
-        .unwrap();
+    let filters = Arc::new(BinaryArray::from_iter_values(&filters));
+    register(&context, "filters", [("id", Arc::new(ids)), ("filter", filters)]);
+    register(&context, "keys", [("key", Arc::new(StringArray::from(KEYS.to_vec())))]);
     (context, names)
 }
 
-/// Every way to a filter, each of which the good filter takes before the damaged ones, in one session.
+/// In one session, each way passes the good filter before the damaged ones.
 #[tokio::test]
 async fn what_the_session_did_before_does_not_hide_damage() {
     let (context, names) = with_filters();
@@ -167,14 +159,13 @@ async fn what_the_session_did_before_does_not_hide_damage() {
             .chain(names.iter().map(String::as_str).enumerate().step_by(61))
         {
             // The good filter is the first by id.
-            let hex = bytes(filters[0].column(0), if name == "good" { 0 } else { id + 1 }).unwrap();
-            let hex: String = hex.iter().map(|byte| format!("{byte:02x}")).collect();
+            let hex = hex(&bytes(filters[0].column(0), if name == "good" { 0 } else { id + 1 }).unwrap());
             let id = if name == "good" { -1 } else { id as i64 };
             let sql = query.replace("ID", &id.to_string()).replace("HEX", &hex);
-            let answer = value(&context, &sql).await;
+            let answer = count(&context, &sql).await;
             if id == -1 {
                 let answer = answer.unwrap_or_else(|error| panic!("{sql}: {error}"));
-                assert_eq!(*answer, Int64Array::from(vec![3]), "{sql}");
+                assert_eq!(answer, 3, "{sql}");
             } else {
                 assert!(answer.is_err(), "{name}: {sql}");
             }

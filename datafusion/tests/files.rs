@@ -1,4 +1,4 @@
-//! Filters that SQL writes are read by the Rust crate and by the CLI, and the other way round.
+//! The Rust crate and the CLI read the filters that SQL writes, and SQL reads theirs.
 //!
 //! The CLI is the program that the environment variable BLOOMLINE_CLI names (`cargo build -p bloomline-cli`).
 
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use crate::common::{built, bytes, filter, rows, session, value};
-use arrow::array::{ArrayRef, BinaryArray, Int64Array, RecordBatch};
+use crate::common::{built, bytes, count, filter, hex, register, rows, session};
+use arrow::array::{BinaryArray, Int64Array};
 use bloomline::sizing::ModularSizing;
 use bloomline::variants::ModularBloomFilter;
 use bloomline::{BloomFilter, BloomView};
@@ -28,14 +28,8 @@ async fn with_keys() -> SessionContext {
 }
 
 /// A table of one filter.
-fn register(context: &SessionContext, table: &str, filter: Vec<u8>) {
-    let column: ArrayRef = Arc::new(BinaryArray::from_iter_values([filter]));
-    context.register_batch(table, RecordBatch::try_from_iter([("filter", column)]).unwrap()).unwrap();
-}
-
-async fn count(context: &SessionContext, sql: &str) -> i64 {
-    let count = value(context, sql).await.unwrap();
-    count.as_any().downcast_ref::<Int64Array>().unwrap().value(0)
+fn register_one(context: &SessionContext, table: &str, filter: Vec<u8>) {
+    register(context, table, [("filter", Arc::new(BinaryArray::from_iter_values([filter])))]);
 }
 
 #[tokio::test]
@@ -65,7 +59,7 @@ async fn parquet_holds_filters_for_rust_and_for_sql() {
     }
     assert_eq!(parts, 4);
     let lost = "SELECT count(*) FROM t JOIN f ON id % 4 = part WHERE NOT bloom_contains(filter, url)";
-    assert_eq!(count(&context, lost).await, 0);
+    assert_eq!(count(&context, lost).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -97,7 +91,7 @@ async fn sql_reads_what_rust_writes() {
     let few = builder_of(&["https://example.org/0", "https://example.org/2"]);
     short.insert("https://example.org/0");
     short.insert("https://example.org/2");
-    for (name, filter, n) in [
+    for (name, made, n) in [
         ("by rate", of_fpr, 500),
         ("seeded", seeded, 500),
         ("13 probes", many_probes, 500),
@@ -105,20 +99,20 @@ async fn sql_reads_what_rust_writes() {
         ("one block", short, 2),
         ("short", few, 2),
     ] {
-        let expected = some_keys().filter(|key| filter.contains(key)).count() as i64;
+        let expected = some_keys().filter(|key| made.contains(key)).count() as i64;
         assert!((n..n + 20).contains(&expected), "{name}: {expected}");
         context.deregister_table("f").unwrap();
-        register(&context, "f", filter.to_standalone());
+        register_one(&context, "f", made.to_standalone());
         for way in [
             "bloom_contains((SELECT filter FROM f), url)",
             "EXISTS (SELECT 1 FROM f WHERE bloom_contains(filter, url))",
         ] {
-            let found = count(&context, &format!("SELECT count(*) FROM t WHERE {way}")).await;
+            let found = count(&context, &format!("SELECT count(*) FROM t WHERE {way}")).await.unwrap();
             assert_eq!(found, expected, "{name}: {way}");
         }
-        let round = value(&context, "SELECT bloom_filter_union(filter) FROM f").await.unwrap();
-        let round = BloomFilter::from_standalone(&bytes(&round, 0).unwrap()).unwrap();
-        assert!(some_keys().all(|key| round.contains(&key) == filter.contains(&key)), "{name}");
+        let round = filter(&context, "SELECT bloom_filter_union(filter) FROM f").await.unwrap();
+        let round = BloomFilter::from_standalone(&round).unwrap();
+        assert!(some_keys().all(|key| round.contains(&key) == made.contains(&key)), "{name}");
     }
 }
 
@@ -131,15 +125,14 @@ async fn sql_looks_up_keys_in_modular_filters() {
     let expected = some_keys().filter(|key| filter.contains(key)).count() as i64;
     assert!((520..980).contains(&expected), "{expected}");
     let bytes = filter.to_standalone();
-    let literal =
-        format!("bloom_contains(x'{}', url)", bytes.iter().map(|b| format!("{b:02x}")).collect::<String>());
-    register(&context, "f", bytes);
+    let literal = format!("bloom_contains(x'{}', url)", hex(&bytes));
+    register_one(&context, "f", bytes);
     for way in [
         "bloom_contains((SELECT filter FROM f), url)",
         "EXISTS (SELECT 1 FROM f WHERE bloom_contains(filter, url))",
         &literal,
     ] {
-        let found = count(&context, &format!("SELECT count(*) FROM t WHERE {way}")).await;
+        let found = count(&context, &format!("SELECT count(*) FROM t WHERE {way}")).await.unwrap();
         assert_eq!(found, expected, "{way}");
     }
     // Column names do not consist of the filter's bytes.
@@ -217,22 +210,22 @@ async fn sql_reads_what_the_cli_writes() {
     let of_sql =
         filter(&context, "SELECT bloom_filter(url, 500, 1e-6) FROM t WHERE id % 2 = 0").await.unwrap();
     assert_eq!(BloomFilter::from_standalone(&even).unwrap(), BloomFilter::from_standalone(&of_sql).unwrap());
-    register(&context, "even", even);
+    register_one(&context, "even", even);
     let wrong = "SELECT count(*) FROM t, even WHERE bloom_contains(filter, url) <> (id % 2 = 0)";
-    assert_eq!(count(&context, wrong).await, 0);
+    assert_eq!(count(&context, wrong).await.unwrap(), 0);
 
     // Filters of one size unite, whoever made them.
-    register(
+    register_one(
         &context,
         "odd",
         filter(&context, "SELECT bloom_filter(url, 500, 1e-6) FROM t WHERE id % 2 = 1").await.unwrap(),
     );
     let lost = "SELECT count(*) FROM t WHERE NOT bloom_contains(
         (SELECT bloom_filter_union(filter) FROM (SELECT filter FROM even UNION ALL SELECT filter FROM odd)), url)";
-    assert_eq!(count(&context, lost).await, 0);
+    assert_eq!(count(&context, lost).await.unwrap(), 0);
 
     run(&cli, folder, &[&build[..], &["--integers", "-o", "ids.bloom", "ids.txt"]].concat());
-    register(&context, "ids", std::fs::read(folder.join("ids.bloom")).unwrap());
+    register_one(&context, "ids", std::fs::read(folder.join("ids.bloom")).unwrap());
     let wrong = "SELECT count(*) FROM t, ids WHERE bloom_contains(filter, id) <> (id % 5 = 0)";
-    assert_eq!(count(&context, wrong).await, 0);
+    assert_eq!(count(&context, wrong).await.unwrap(), 0);
 }

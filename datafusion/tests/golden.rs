@@ -1,9 +1,9 @@
-//! The test vectors of "Keys of other types" in `docs/format.md`, through every Arrow type that can hold them.
+//! Puts the test vectors of "Keys of other types" in `docs/format.md` through every Arrow type that can hold them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::common::{built, bytes, rows, session};
+use crate::common::{built, bytes, register, rows, session};
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, Int64Array, RecordBatch, StringArray, UInt64Array, new_null_array,
 };
@@ -73,7 +73,7 @@ fn types_for(value: &ArrayRef) -> Vec<DataType> {
     types
 }
 
-/// The array as another type; empty if the type cannot hold the value.
+/// The array as another type, empty if the type cannot hold the value.
 fn cast(array: &ArrayRef, data_type: &DataType) -> ArrayRef {
     let cast = |array: &ArrayRef, to: &DataType| {
         cast_with_options(array, to, &CastOptions { safe: true, ..Default::default() }).unwrap()
@@ -115,13 +115,13 @@ async fn keys_of_every_type_match_the_format() {
         let arrays: Vec<_> = arrays.iter().map(|array| &**array).collect();
         let ids = Int64Array::from_iter_values((0..hashes.len() as i64).chain([0]));
         let filters = hashes.iter().chain(&hashes[..1]).map(|&hash| built(1, 0.01, [hash]));
-        let batch = RecordBatch::try_from_iter([
-            ("id", Arc::new(ids) as ArrayRef),
-            ("key", concat(&arrays).unwrap()),
-            ("filter", Arc::new(BinaryArray::from_iter_values(filters))),
-        ]);
+        let filters = Arc::new(BinaryArray::from_iter_values(filters));
         context.deregister_table("t").unwrap();
-        context.register_batch("t", batch.unwrap()).unwrap();
+        register(
+            &context,
+            "t",
+            [("id", Arc::new(ids)), ("key", concat(&arrays).unwrap()), ("filter", filters)],
+        );
 
         let whole =
             crate::common::filter(&context, "SELECT bloom_filter(key, 100, 0.01) FROM t").await.unwrap();
@@ -152,7 +152,7 @@ async fn keys_of_every_type_match_the_format() {
     }
 }
 
-/// What their storage holds is not the value.
+/// Their storage does not hold the value itself.
 #[tokio::test]
 async fn extension_types_are_refused() {
     let refused = [

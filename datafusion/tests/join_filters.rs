@@ -1,4 +1,4 @@
-//! Random joins: filters that the rule adds wherever it may never change a result.
+//! Random joins. The rule adds filters wherever it may, and they never change a result.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -7,15 +7,14 @@ use std::time::Duration;
 use arrow::array::{ArrayRef, Int32Array, Int64Array, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
-use arrow::util::pretty::pretty_format_batches;
 use datafusion::datasource::MemTable;
 use datafusion::error::Result;
 use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use datafusion::prelude::SessionContext;
 
-use crate::common::{runtime, session};
+use crate::common::{lines, runtime, session};
 
-/// Draws, which follow from the seed.
+/// Random numbers, which follow from the seed.
 struct Random {
     seed: u64,
     draws: u64,
@@ -197,9 +196,7 @@ async fn run(context: &SessionContext, sql: &str) -> Result<(Vec<String>, String
     let plan = context.sql(sql).await?.create_physical_plan().await?;
     let run = collect(Arc::clone(&plan), context.task_ctx());
     let batches = tokio::time::timeout(Duration::from_secs(60), run).await.expect("an answer in a minute")?;
-    let mut rows: Vec<_> = pretty_format_batches(&batches)?.to_string().lines().map(str::to_owned).collect();
-    rows.sort();
-    Ok((rows, displayable(&*plan).indent(false).to_string(), dropped(&*plan)))
+    Ok((lines(&batches), displayable(&*plan).indent(false).to_string(), dropped(&*plan)))
 }
 
 fn dropped(plan: &dyn ExecutionPlan) -> usize {
@@ -208,7 +205,7 @@ fn dropped(plan: &dyn ExecutionPlan) -> usize {
     here.map_or(0, |here| here.as_usize()) + below
 }
 
-/// `JOIN_QUERIES` is how many queries run, and `JOIN_SEED` the first one's seed: what a failure prints.
+/// `JOIN_QUERIES` is how many queries run, and `JOIN_SEED` is the seed of the first. A failure prints its query's seed.
 #[test]
 fn filters_change_no_result() {
     let runtime = runtime();
@@ -226,8 +223,8 @@ fn filters_change_no_result() {
     }
 }
 
-/// Runs each query with the rule and without. Returns how many have answers, have joins by equal keys, have filters, and
-/// drop rows.
+/// Runs each query with the rule and without. Returns how many have answers, joins by equal keys, and filters, and how
+/// many drop rows.
 async fn compare(seeds: std::ops::Range<u64>) -> [u64; 4] {
     let small = [("datafusion.execution.target_partitions", "4"), ("datafusion.execution.batch_size", "16")];
     let shuffled = [

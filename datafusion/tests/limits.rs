@@ -1,9 +1,9 @@
-//! Results that an array of Binary, which ends at 2 GiB, cannot hold.
+//! Results that an array of Binary cannot hold, because it ends at 2 GiB.
 
 use std::sync::Arc;
 
-use crate::common::{built, rows, session, value};
-use arrow::array::{ArrayRef, AsArray, BinaryArray, Int64Array, RecordBatch};
+use crate::common::{built, register, rows, session, value};
+use arrow::array::{AsArray, BinaryArray, Int64Array};
 use arrow::datatypes::{DataType, Int64Type};
 use datafusion::prelude::SessionContext;
 
@@ -14,8 +14,7 @@ async fn numbers(context: &SessionContext, sql: &str) -> Vec<i64> {
 
 fn with_ids(n: i64) -> SessionContext {
     let context = session(&[]);
-    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..n));
-    context.register_batch("t", RecordBatch::try_from_iter([("id", ids)]).unwrap()).unwrap();
+    register(&context, "t", [("id", Arc::new(Int64Array::from_iter_values(0..n)))]);
     context
 }
 
@@ -34,7 +33,7 @@ async fn windows_over_all_rows() {
     assert_eq!(numbers(&context, union).await, [125]);
 }
 
-/// The name of the result's column is that of the function, and functions of filters take the result.
+/// The result's column is named after the function, and functions of filters accept the result.
 #[tokio::test]
 async fn windows_return_views() {
     let context = with_ids(3);
@@ -57,15 +56,14 @@ async fn a_long_constant_key_beside_many_filters() {
     let key = "k".repeat(300_000);
     let (with, without) = (built(1, 0.01, [bloomline::hash_key(&key, 0)]), built(1, 0.01, []));
     let filters = BinaryArray::from_iter_values((0..9000).map(|i| if i % 3 == 0 { &with } else { &without }));
-    let batch = RecordBatch::try_from_iter([("filter", Arc::new(filters) as ArrayRef)]).unwrap();
-    context.register_batch("f", batch).unwrap();
+    register(&context, "f", [("filter", Arc::new(filters))]);
     let sql = "SELECT count(*) FROM f WHERE bloom_contains(filter, repeat('k', 300000))";
     assert_eq!(numbers(&context, sql).await, [3000]);
     let null = "SELECT count(*) FROM f WHERE bloom_contains(filter, arrow_cast(NULL, 'Utf8')) IS NULL";
     assert_eq!(numbers(&context, null).await, [9000]);
 }
 
-/// 6,000 rows share a filter of 1.2 MB: 7 GB if each had a copy.
+/// 6,000 rows share a filter of 1.2 MB. With a copy each, they would fill 7 GB.
 #[tokio::test]
 async fn a_folded_filter_is_not_copied_for_each_row() {
     let context = with_ids(6000);
@@ -86,7 +84,7 @@ async fn a_folded_filter_is_not_copied_for_each_row() {
     let (join, folded) =
         (plan.find("Join").expect("a join"), plan.find("bloom_reference(").expect("a reference"));
     assert!(join < folded, "folded above the join:\n{plan}");
-    // A rate that is none is an error, and so is one of a column.
+    // A rate outside 0 to 1 is an error.
     for fpr in ["1.5", "0.0", "CAST('NaN' AS DOUBLE)"] {
         let sql = format!("SELECT count(*) FROM t, f WHERE bloom_contains(bloom_fold(filter, {fpr}), id)");
         let error = value(&context, &sql).await.unwrap_err().to_string();

@@ -1,14 +1,12 @@
-//! However keys are split into batches and partitions, and partial filters merged: the same bytes as a filter that the
-//! Rust crate builds of all keys at once.
+//! However keys are split into batches and partitions, and however partial filters are merged, the filter has the same
+//! bytes as one that the Rust crate builds of all keys at once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::{built, bytes, rows, session, with_functions};
-use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryArray, BooleanArray, Int64Array, RecordBatch, new_empty_array,
-};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BooleanArray, Int64Array, RecordBatch};
 use arrow::compute::{cast, concat};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use bloomline::{BloomFilter, BloomView, hash_key};
@@ -16,7 +14,7 @@ use bloomline_datafusion::aggregate_functions;
 use datafusion::datasource::MemTable;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
+use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
 use datafusion::physical_expr::expressions::{col, lit};
@@ -27,7 +25,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use tokio::time::timeout;
 
-/// The keys' types: integers and their texts, which are hashed alike.
+/// The keys' types, of integers or of texts that spell them.
 fn key_types() -> impl Strategy<Value = DataType> {
     let dictionary = |values| DataType::Dictionary(Box::new(DataType::Int16), Box::new(values));
     prop::sample::select(vec![
@@ -93,7 +91,7 @@ fn aggregate(name: &str, data_type: &DataType) -> AggregateFunctionExpr {
     AggregateExprBuilder::new(function, args).schema(schema).alias("filter").build().unwrap()
 }
 
-/// The columns that an accumulator is given for a batch: the constants too.
+/// The columns that an accumulator is given for a batch, the constants among them.
 fn arguments(keys: ArrayRef) -> Vec<ArrayRef> {
     let n = keys.len();
     let constants: [ArrayRef; 2] = [
@@ -109,7 +107,11 @@ fn states_of(states: &[Vec<ArrayRef>]) -> Vec<ArrayRef> {
     (0..columns).map(column).collect()
 }
 
-/// Merges states in a tree: each step takes some, anywhere in the list, and puts back one.
+fn state_of(accumulator: &mut dyn Accumulator) -> Vec<ArrayRef> {
+    accumulator.state().unwrap().iter().map(|value| value.to_array().unwrap()).collect()
+}
+
+/// Merges states in a tree. Each step replaces some neighbours, anywhere in the list, by one.
 fn merge(
     aggregate: &AggregateFunctionExpr,
     mut states: Vec<Vec<ArrayRef>>,
@@ -125,8 +127,7 @@ fn merge(
         } else {
             some.iter().rev().for_each(|state| accumulator.merge_batch(state).unwrap());
         }
-        let state = accumulator.state().unwrap().iter().map(|value| value.to_array().unwrap()).collect();
-        states.insert(start / 2, state);
+        states.insert(start / 2, state_of(&mut *accumulator));
     }
     let mut last = aggregate.create_accumulator().unwrap();
     states.iter().for_each(|state| last.merge_batch(state).unwrap());
@@ -155,7 +156,7 @@ proptest! {
             for batch in cut(keys, cuts) {
                 accumulator.update_batch(&arguments(column(&batch, &data_type))).unwrap();
             }
-            states.push(accumulator.state().unwrap().iter().map(|value| value.to_array().unwrap()).collect());
+            states.push(state_of(&mut *accumulator));
         }
         let all = partitions.iter().flat_map(|(keys, _)| keys);
         prop_assert_eq!(merge(&aggregate, states, &steps), expected(all, &data_type));
@@ -177,7 +178,7 @@ proptest! {
 
 const GROUPS: usize = 5;
 
-/// A row of a grouped aggregate: its group, its key, and the value of its FILTER clause.
+/// A row of a grouped aggregate has a group, a key, and a value of the `FILTER` clause.
 type Row = (usize, Option<i16>, Option<bool>);
 
 fn grouped_rows() -> impl Strategy<Value = Vec<Row>> {
@@ -190,7 +191,7 @@ fn grouped_rows() -> impl Strategy<Value = Vec<Row>> {
 #[derive(Clone, Debug)]
 enum Step {
     Update,
-    /// Without the accumulator: each row becomes a state.
+    /// Each row becomes a state, without the accumulator.
     Convert,
     /// `Update`, then the first groups, or all, are given out as states.
     UpdateAndEmit(Option<Index>),
@@ -205,7 +206,7 @@ fn steps() -> impl Strategy<Value = Vec<(Step, Index)>> {
     vec((step, any::<Index>()), 0..5)
 }
 
-/// Numbers groups in the order in which they come, as a hash aggregate does, and forgets those that are given out.
+/// Numbers groups in the order in which they come, as a hash aggregate does, and forgets the groups that are given out.
 #[derive(Default)]
 struct Numbers(Vec<usize>);
 
@@ -334,7 +335,7 @@ proptest! {
             for batch in cut(&column, cuts) {
                 accumulator.update_batch(&[Arc::new(batch.iter().map(Option::as_ref).collect::<BinaryArray>())]).unwrap();
             }
-            states.push(accumulator.state().unwrap().iter().map(|value| value.to_array().unwrap()).collect());
+            states.push(state_of(&mut *accumulator));
         }
         let result = merge(&aggregate, states, &steps);
         let result = BloomFilter::from_standalone(&result).unwrap();
@@ -363,18 +364,15 @@ fn schema_of(data_type: &DataType) -> Arc<Schema> {
 }
 
 /// The filters of a grouped query, by group.
-async fn by_group(
-    context: &SessionContext,
-    sql: &str,
-) -> datafusion::error::Result<BTreeMap<usize, Vec<u8>>> {
+fn by_group(batches: &[RecordBatch]) -> BTreeMap<usize, Vec<u8>> {
     let mut filters = BTreeMap::new();
-    for batch in rows(context, sql).await? {
+    for batch in batches {
         for (row, &group) in batch.column(0).as_primitive::<Int64Type>().values().iter().enumerate() {
             let previous = filters.insert(group as usize, bytes(batch.column(1), row).unwrap());
             assert!(previous.is_none(), "group {group} twice");
         }
     }
-    Ok(filters)
+    filters
 }
 
 proptest! {
@@ -412,40 +410,18 @@ proptest! {
                 let function = format!("bloom_filter(key, {EXPECTED_KEYS}, {FPR}){clause}");
                 let whole = crate::common::filter(&context, &format!("SELECT {function} FROM t")).await.unwrap();
                 assert_eq!(whole, wanted(None, filtered));
-                let found = by_group(&context, &format!("SELECT g, {function} FROM t GROUP BY g")).await.unwrap();
+                let found = rows(&context, &format!("SELECT g, {function} FROM t GROUP BY g")).await.unwrap();
                 let wanted = groups.keys().map(|&group| (group, wanted(Some(group), filtered))).collect();
-                assert_eq!(found, wanted);
+                assert_eq!(by_group(&found), wanted);
             }
             let union = format!("SELECT bloom_filter_union(f) FROM (SELECT bloom_filter(key, {EXPECTED_KEYS}, {FPR}) AS f FROM t GROUP BY g)");
             let union = crate::common::value(&context, &union).await.unwrap();
             let wanted = (!groups.is_empty()).then(|| wanted(None, false));
-            // What a union knows of the number of its keys is not compared.
+            // Filters and not bytes, because a union does not know the number of its keys.
             let open = |bytes: &[u8]| BloomFilter::from_standalone(bytes).unwrap();
             assert_eq!(bytes(&union, 0).map(|bytes| open(&bytes)), wanted.map(|bytes| open(&bytes)));
         });
     }
-}
-
-#[test]
-fn partitions_without_rows_or_keys() {
-    let data_type = DataType::Utf8View;
-    let aggregate = aggregate("bloom_filter", &data_type);
-    let mut states = vec![];
-    for column in
-        [column(&[None, None], &data_type), new_empty_array(&data_type), column(&[Some(1), None], &data_type)]
-    {
-        let mut accumulator = aggregate.create_accumulator().unwrap();
-        accumulator.update_batch(&arguments(column)).unwrap();
-        states.push(accumulator.state().unwrap().iter().map(|value| value.to_array().unwrap()).collect());
-    }
-    // One that was given no batch.
-    let mut accumulator = aggregate.create_accumulator().unwrap();
-    states.push(accumulator.state().unwrap().iter().map(|value| value.to_array().unwrap()).collect());
-    assert_eq!(merge(&aggregate, states.clone(), &[]), expected(&[Some(1)], &data_type));
-    states.remove(2);
-    assert_eq!(merge(&aggregate, states, &[]), expected(&[], &data_type));
-    let nothing = aggregate.create_accumulator().unwrap().evaluate().unwrap();
-    assert_eq!(bytes(&nothing.to_array().unwrap(), 0).unwrap(), expected(&[], &data_type));
 }
 
 fn spills(plan: &dyn ExecutionPlan) -> usize {
@@ -486,21 +462,14 @@ async fn too_little_memory() {
         let (plan, result) = loop {
             let plan = context.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
             let collected = timeout(Duration::from_secs(60), collect(plan.clone(), context.task_ctx()));
-            // DataFusion 55 rarely waits for ever when it spills (apache/datafusion#24883): run it again.
+            // Run it again, because DataFusion 55 rarely waits for ever when it spills (apache/datafusion#24883).
             if let Ok(result) = collected.await {
                 break (plan, result);
             }
         };
         match result {
             Ok(batches) => {
-                let mut found = BTreeMap::new();
-                for batch in batches {
-                    for (row, &group) in
-                        batch.column(0).as_primitive::<Int64Type>().values().iter().enumerate()
-                    {
-                        found.insert(group as usize, bytes(batch.column(1), row).unwrap());
-                    }
-                }
+                let found = by_group(&batches);
                 assert_eq!(found.len(), wanted.len(), "{kibibytes} KiB");
                 assert!(found == wanted, "{kibibytes} KiB");
                 if spills(&*plan) > 0 { spilled += 1 } else { unspilled += 1 }

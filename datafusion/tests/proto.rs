@@ -1,8 +1,6 @@
-//! Plans travel between processes as the bytes of `datafusion-proto`, without a codec of ours: functions go by name.
+//! Plans travel between processes as the bytes of `datafusion-proto`. They need no codec, because functions go by name.
 
-use crate::common::{bytes, session, value};
-use arrow::record_batch::RecordBatch;
-use arrow::util::pretty::pretty_format_batches;
+use crate::common::{filter, hex, lines, session};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::collect;
 use datafusion::prelude::{CsvReadOptions, SessionContext};
@@ -30,7 +28,7 @@ const QUERIES: [&str; 16] = [
     "SELECT id, bloom_contains(bloom_filter(name, 300, 0.01) OVER (ORDER BY id), 'name 9') FROM t WHERE id < 20",
 ];
 
-/// A process: it knows the files of `t (id, day, name)`, of 300 rows, and the view `f (day, filter)`.
+/// A process, which knows the files of `t (id, day, name)`, of 300 rows, and the view `f (day, filter)`.
 async fn process(folder: &TempDir) -> SessionContext {
     let context = session(&[("datafusion.execution.target_partitions", "3")]);
     context.register_csv("t", folder.path().to_str().unwrap(), CsvReadOptions::default()).await.unwrap();
@@ -49,23 +47,15 @@ fn files() -> TempDir {
     folder
 }
 
-fn text(batches: &[RecordBatch]) -> Vec<String> {
-    let mut lines: Vec<_> =
-        pretty_format_batches(batches).unwrap().to_string().lines().map(str::to_owned).collect();
-    lines.sort_unstable();
-    lines
-}
-
 async fn run(context: &SessionContext, plan: LogicalPlan) -> Vec<String> {
-    text(&context.execute_logical_plan(plan).await.unwrap().collect().await.unwrap())
+    lines(&context.execute_logical_plan(plan).await.unwrap().collect().await.unwrap())
 }
 
 #[tokio::test]
 async fn plans_travel_as_bytes() {
     let folder = files();
     let (here, there) = (process(&folder).await, process(&folder).await);
-    let filter = value(&here, "SELECT filter FROM f WHERE day = 2").await.unwrap();
-    let hex: String = bytes(&filter, 0).unwrap().iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(&filter(&here, "SELECT filter FROM f WHERE day = 2").await.unwrap());
     let mut rewritten = 0;
     for query in QUERIES {
         let sql = query.replace("HEX", &hex);
@@ -80,7 +70,7 @@ async fn plans_travel_as_bytes() {
         };
         assert_eq!(run(&there, back(&plan)).await, expected, "{sql}");
 
-        // After the rules ran here, they run there once more.
+        // The rules ran here, and they run there once more.
         let optimized = here.state().optimize(&plan).unwrap();
         assert_eq!(run(&there, back(&optimized)).await, expected, "{sql}, optimized");
         rewritten += usize::from(optimized.display_indent().to_string().contains("bloom_reference"));
@@ -89,12 +79,12 @@ async fn plans_travel_as_bytes() {
         let bytes = physical_plan_to_bytes(physical).unwrap_or_else(|error| panic!("{sql}: {error}"));
         let physical = physical_plan_from_bytes(&bytes, &there.task_ctx())
             .unwrap_or_else(|error| panic!("{sql}: {error}"));
-        assert_eq!(text(&collect(physical, there.task_ctx()).await.unwrap()), expected, "{sql}, physical");
+        assert_eq!(lines(&collect(physical, there.task_ctx()).await.unwrap()), expected, "{sql}, physical");
     }
     assert!(rewritten >= 6, "only {rewritten} plans refer to filters: the rewriting was not tested");
 }
 
-/// A process without the functions cannot take part: an error, not another answer.
+/// A process without the functions returns an error, not a wrong answer.
 #[tokio::test]
 async fn a_process_without_the_functions_refuses_the_plan() {
     let folder = files();

@@ -1,4 +1,4 @@
-//! Random queries: whatever the functions are given, they answer or return an error, and never panic.
+//! Random queries. Whatever the functions are given, they answer or return an error, and never panic.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use bloomline_datafusion::register_filter;
 use datafusion::prelude::SessionContext;
 use proptest::prelude::*;
 
-/// Columns of a table of ten rows, an empty one, and constants: of the types of filters, and of others.
+/// Expressions over a table of ten rows, or an empty one. Most are of the types of filters, some of other types.
 fn filter() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         6 => Just("filter".to_owned()),
@@ -126,7 +126,7 @@ fn aggregate() -> impl Strategy<Value = String> {
     let distinct = prop::sample::select(vec!["", "", "DISTINCT "]);
     let order = prop::sample::select(vec!["", "", " ORDER BY id", " ORDER BY text DESC"]);
     let clause = prop::sample::select(vec!["", "", " FILTER (WHERE id > 4)", " FILTER (WHERE NULL)"]);
-    // By columns: DataFusion 55.2 panics where two windows share an expression such as `id % 2`.
+    // Only columns, because DataFusion 55.2 panics where two windows share an expression such as `id % 2`.
     let over = prop::sample::select(vec![
         "",
         "",

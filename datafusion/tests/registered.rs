@@ -1,14 +1,13 @@
-//! Filters registered under a name, in one process and in plans that travel to another one.
+//! Filters registered under a name, in one process and in plans that travel to other processes.
 
 use std::sync::Arc;
 
-use crate::common::{rows, session, value, with_functions};
-use arrow::array::{AsArray, Int64Array};
+use crate::common::{count, rows, session, value, with_functions};
+use arrow::array::{AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::Int64Type;
 use bloomline::BloomFilter;
 use bloomline_datafusion::register_filter;
 use datafusion::common::ScalarValue;
-use datafusion::error::Result;
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
 use datafusion_proto::bytes::{
@@ -31,10 +30,6 @@ async fn process(settings: &[(&str, &str)]) -> SessionContext {
         .await
         .unwrap();
     context
-}
-
-async fn count(context: &SessionContext, sql: &str) -> Result<i64> {
-    value(context, sql).await.map(|count| count.as_primitive::<Int64Type>().value(0))
 }
 
 async fn error(context: &SessionContext, sql: &str) -> String {
@@ -143,7 +138,7 @@ async fn views_prepared_statements_and_parameters() {
     assert!(error(&context, "EXECUTE named('other')").await.contains("registered: 'crawled'"));
 }
 
-/// Else a view would answer from the filters of the first call.
+/// Otherwise a view would answer from the filters of the first call.
 #[tokio::test]
 async fn a_second_register_all_keeps_the_filters() {
     let context = process(&[]).await;
@@ -180,7 +175,7 @@ async fn plans_do_not_grow_with_the_filter() {
     assert!(bytes < 1 << 14, "{bytes} bytes travel");
 }
 
-/// Another process looks the name up in its own filters, which must be the same.
+/// Each process looks the name up in its own filters, which must be the same.
 #[tokio::test]
 async fn processes_agree_on_the_filter() {
     let here = process(&[]).await;
@@ -199,7 +194,9 @@ async fn processes_agree_on_the_filter() {
         }
         let plan = physical_plan_from_bytes(&physical, &there.task_ctx()).unwrap();
         answers.push(collect(plan, there.task_ctx()).await);
-        answers.map_count()
+        let count = |batches: Vec<RecordBatch>| batches[0].column(0).as_primitive::<Int64Type>().value(0);
+        let texts = answers.into_iter().map(|answer| answer.map(count).map_err(|error| error.to_string()));
+        texts.collect::<Vec<_>>()
     };
     for answer in answers().await {
         assert!(answer.as_ref().is_err_and(|text| text.contains("registered: none")), "{answer:?}");
@@ -214,18 +211,5 @@ async fn processes_agree_on_the_filter() {
     assert_eq!(*unoptimized, Ok(20));
     for answer in planned {
         assert!(answer.as_ref().is_err_and(|text| text.contains("is not the one")), "{answer:?}");
-    }
-}
-
-trait MapCount {
-    fn map_count(self) -> Vec<Result<i64, String>>;
-}
-
-impl MapCount for Vec<Result<Vec<arrow::array::RecordBatch>>> {
-    fn map_count(self) -> Vec<Result<i64, String>> {
-        let count = |batches: Vec<arrow::array::RecordBatch>| {
-            batches[0].column(0).as_primitive::<Int64Type>().value(0)
-        };
-        self.into_iter().map(|answer| answer.map(count).map_err(|error| error.to_string())).collect()
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::common::{register, session};
 use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
@@ -13,11 +14,11 @@ use bloomline::{BloomFilter, Sizing};
 use datafusion::common::DFSchema;
 use datafusion::error::DataFusionError;
 use datafusion::physical_plan::collect;
-use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
+use datafusion::prelude::{DataFrame, SessionContext};
 use sqllogictest::{DB, DBOutput, DefaultColumnType, Record, Runner, strict_column_validator};
 use tokio::runtime::Runtime;
 
-/// A test for each file, and in how many of the sessions it runs: most of the time goes into planning.
+/// A test for each file, and in how many of the sessions it runs. Some run in one, because planning is slow.
 macro_rules! files {
     ($($file:ident: $sessions:literal),* $(,)?) => {
         $(#[test] fn $file() { run(stringify!($file), $sessions); })*
@@ -59,8 +60,8 @@ const SESSIONS: [(&str, &[(&str, &str)]); 2] = [
         "small batches, many partitions",
         &[("datafusion.execution.batch_size", "7"), ("datafusion.execution.target_partitions", "4")],
     ),
-    // Each row becomes a state of its own where the aggregate is grouped; joins sort instead of hashing; the rules that
-    // bring the filter to the probe are left out.
+    // Here each row of a grouped aggregate becomes a state of its own, joins sort instead of hashing, and the rules
+    // that bring the filter to the probe do not run.
     (
         "other plans",
         &[
@@ -98,21 +99,15 @@ struct Session {
 
 impl Session {
     fn new(settings: &[(&str, &str)]) -> Self {
-        let mut config = SessionConfig::new();
-        for (key, value) in settings {
-            config.options_mut().set(key, value).unwrap();
-        }
-        let mut context = SessionContext::new_with_config(config);
-        bloomline_datafusion::register_all(&mut context).unwrap();
-        context.register_batch("made", made_by_rust()).unwrap();
+        let context = session(settings);
+        register(&context, "made", made_by_rust());
         Self { runtime: Runtime::new().unwrap(), context }
     }
 }
 
-/// The table `made (name, filter)`: what SQL cannot make. Readable by `bloom_contains` are only `seeded`, of the keys
-/// `ant` and `bee` under another seed; `four_probes` and `modular`, of the same keys; and `full`, where every bit is
-/// set.
-fn made_by_rust() -> RecordBatch {
+/// The table `made (name, filter)`, of filters that SQL cannot make. `bloom_contains` reads only `good`, `seeded`,
+/// `four_probes` and `modular`, which have the keys `ant` and `bee`, and `full`, where every bit is set.
+fn made_by_rust() -> [(&'static str, ArrayRef); 2] {
     let keys = ["ant", "bee"];
     let filled = |mut filter: BloomFilter| {
         filter.extend(keys);
@@ -158,11 +153,10 @@ fn made_by_rust() -> RecordBatch {
         ("flipped_version", changed(footer + 40)),
     ];
     let (names, filters): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
-    RecordBatch::try_from_iter([
-        ("name", Arc::new(StringArray::from(names)) as ArrayRef),
+    [
+        ("name", Arc::new(StringArray::from(names))),
         ("filter", Arc::new(BinaryArray::from_iter_values(filters))),
-    ])
-    .unwrap()
+    ]
 }
 
 impl DB for Session {

@@ -1,4 +1,4 @@
-//! An executor: runs tasks, and keeps what they write for the next stage.
+//! An executor runs tasks, and keeps what they write for the next stage.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub struct Arguments {
     /// Tasks that run at a time
     #[arg(long, default_value_t = std::thread::available_parallelism().map_or(1, usize::from))]
     vcores: usize,
-    /// Largest gRPC message in bytes: tasks, with the filters that are literals in them
+    /// Largest gRPC message in bytes. A task contains the filters that are literals in its query
     #[arg(long, default_value_t = 16 << 20)]
     max_message_size: u32,
     /// Seconds between heartbeats

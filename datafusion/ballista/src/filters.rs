@@ -1,4 +1,4 @@
-//! Filters that queries name: the same ones in all processes.
+//! Filters that queries name. They must be the same in all processes.
 
 use std::fs;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use bloomline_datafusion::{name_process, register_filter};
 use datafusion::error::Result;
 use datafusion::execution::FunctionRegistry;
 
-// Named otherwise than the structs that flatten it: clap wants names of groups to differ.
+// Not `Arguments`, because clap wants this name to differ from the structs that flatten it.
 #[derive(clap::Args)]
 pub struct FilterFiles {
     /// Filter in a file, which queries name as in `bloom_contains('NAME', key)`. Scheduler, executors and client need

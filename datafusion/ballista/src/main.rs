@@ -1,7 +1,7 @@
-//! Bloomline's SQL functions on a Ballista cluster: scheduler, executor and client in one program.
+//! Bloomline's SQL functions on a Ballista cluster. One program is scheduler, executor and client.
 //!
-//! All three need the functions under the same names: the client and the scheduler plan with them, the executors run
-//! them. Plans carry names only. The operators of joins that filter themselves need a codec.
+//! All three need the functions under the same names, because plans carry only names. The client and the scheduler plan
+//! with the functions, and the executors run them. The operators of joins that filter themselves need a codec.
 
 mod executor;
 mod filters;
@@ -49,7 +49,7 @@ fn codec() -> Arc<ComposedPhysicalExtensionCodec> {
     Arc::new(ComposedPhysicalExtensionCodec::new(vec![ballista, Arc::new(JoinFilterCodec)]))
 }
 
-/// Ballista reports lost executors and failed tasks by the crate `log` only.
+/// Prints the log, because Ballista reports lost executors and failed tasks only there.
 struct Stderr;
 
 impl log::Log for Stderr {
@@ -65,7 +65,7 @@ impl log::Log for Stderr {
     fn flush(&self) {}
 }
 
-/// Logs warnings, or what `RUST_LOG` names: `off`, `error`, `warn`, `info`, `debug` or `trace`.
+/// Logs warnings and errors, or what `RUST_LOG` asks for by `off`, `error`, `warn`, `info`, `debug` or `trace`.
 fn start_log() {
     let level = std::env::var("RUST_LOG").ok().and_then(|level| level.parse().ok());
     log::set_max_level(level.unwrap_or(log::LevelFilter::Warn));

@@ -1,4 +1,4 @@
-//! The client: plans a query, has the cluster run it, and prints or saves the result.
+//! The client plans a query, lets the cluster run it, and prints or saves the result.
 
 use std::fs;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     let state = SessionStateBuilder::new().with_config(config).with_default_features().build();
     let mut context = SessionContext::remote_with_state(&arguments.scheduler, state).await?;
-    // Not on the state before: `remote_with_state` replaces the functions of the state by Ballista's.
+    // Not on the state before, because `remote_with_state` replaces the functions of the state by Ballista's.
     bloomline_datafusion::register_all(&mut context)?;
     arguments.filters.read()?.register(&context, "the client")?;
     for (name, path) in &arguments.table {

@@ -1,4 +1,4 @@
-//! The scheduler: plans queries and distributes their tasks.
+//! The scheduler plans queries and distributes their tasks.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub struct Arguments {
     /// Port to listen on
     #[arg(long, default_value_t = 50050)]
     port: u16,
-    /// Largest gRPC message in bytes: plans, with the filters that are literals in them
+    /// Largest gRPC message in bytes. A plan contains the filters that are literals in its query
     #[arg(long, default_value_t = 16 << 20)]
     max_message_size: u32,
     /// Seconds without a heartbeat after which an executor is lost and its tasks run elsewhere
@@ -48,7 +48,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         grpc_server_max_encoding_message_size: arguments.max_message_size,
         grpc_client_max_message_size: arguments.max_message_size,
         executor_timeout_seconds: arguments.executor_timeout,
-        // Lost executors are looked for as often as that is worth it.
+        // Looks for lost executors four times per timeout, but every 1 to 15 seconds.
         expire_dead_executor_interval_seconds: (arguments.executor_timeout / 4).clamp(1, 15),
         no_executors_grace_period_seconds: arguments.executor_timeout,
         override_config_producer: Some(Arc::new(|| {
@@ -62,7 +62,8 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     Ok(start_server(cluster, address, Arc::new(config)).await?)
 }
 
-/// The session that plans a query: Ballista's functions, and bloomline's with the filters. Its joins filter themselves.
+/// The session that plans a query. It has Ballista's functions and bloomline's, and the filters, and its joins filter
+/// themselves.
 fn session(config: SessionConfig, filters: &Filters) -> datafusion::error::Result<SessionState> {
     let mut state = default_session_builder(config)?;
     bloomline_datafusion::register_all(&mut state)?;

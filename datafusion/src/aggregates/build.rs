@@ -1,4 +1,4 @@
-//! `bloom_filter(key, expected_keys, fpr)`: a filter of all keys.
+//! `bloom_filter(key, expected_keys, fpr)` makes a filter of all keys.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl AggregateUDFImpl for Build {
         &self.signature
     }
 
-    /// Takes all arguments as they are.
+    /// Checks the arguments' types, and changes none of them.
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let takes = "a key, the number of expected keys and a false-positive rate";
         let [key, expected_keys, fpr] = exactly(NAME, takes, types.to_vec())?;
@@ -157,7 +157,7 @@ fn filter_of(filter: &mut Option<BloomFilter>, sizing: Sizing) -> Result<&mut Bl
     }
 }
 
-/// Adds what another accumulator, or `convert_to_state`, made of some keys: standalone bytes, or the hash of one key.
+/// Adds the state of some keys. An accumulator's is standalone bytes, and `convert_to_state`'s is the hash of one key.
 fn merge(filter: &mut Option<BloomFilter>, sizing: Sizing, state: &[u8]) -> Result<()> {
     if let Ok(hash) = state.try_into() {
         filter_of(filter, sizing)?.insert_hash(u64::from_le_bytes(hash));
@@ -233,7 +233,7 @@ impl Accumulator for Whole {
 struct Groups {
     sizing: Sizing,
     filters: Vec<Option<BloomFilter>>,
-    /// Counted, because `size` must not take time for each group.
+    /// Counted, because `size` is called for each batch, and must not visit each group.
     built: usize,
 }
 
@@ -301,7 +301,7 @@ impl GroupsAccumulator for Groups {
         Ok(vec![Arc::new(states.finish())])
     }
 
-    /// Each key becomes a state of 8 bytes: where most groups have one key, a filter for each row would fill the memory.
+    /// Each key becomes a state of 8 bytes. If most groups have one key, a filter for each row would fill the memory.
     fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
         let hashes = keys::hash(&values[0], 0)?;
         let valid = valid(&values[0], filter);
@@ -330,7 +330,7 @@ mod tests {
     use arrow::array::{BooleanArray, Int64Array};
     use arrow::buffer::{BooleanBuffer, NullBuffer};
 
-    /// A null of the clause `FILTER` selects no row, whatever bit is beneath it.
+    /// A null of the clause `FILTER` selects no row, whichever bit is beneath it.
     #[test]
     fn a_null_selects_nothing() {
         let nulls = NullBuffer::from(vec![true, false]);

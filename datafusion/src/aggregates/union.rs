@@ -1,4 +1,4 @@
-//! `bloom_filter_union(filter)`: one filter of the keys of all filters.
+//! `bloom_filter_union(filter)` makes one filter of the keys of all filters.
 
 use std::sync::Arc;
 
@@ -74,8 +74,8 @@ fn element() -> FieldRef {
     Arc::new(Field::new("filter", DataType::BinaryView, false))
 }
 
-/// A union for each size that neither divides another one nor is a multiple of it. A smaller filter that arrives later
-/// may divide them all, so that the result does not depend on the order.
+/// Unions of sizes that do not divide each other. They are combined only at the end, because a smaller filter that
+/// arrives later may divide them all. So the result does not depend on the order.
 #[derive(Debug, Default)]
 struct Unions(Vec<BloomFilter>);
 
@@ -102,7 +102,7 @@ impl Unions {
 
     /// The union of all. `None` if there were no filters.
     fn united(&mut self) -> Result<Option<BloomFilter>> {
-        // In this order, so that the error does not depend on that of the rows.
+        // Sorted, so that the error does not depend on the order of the rows.
         self.0.sort_by_key(BloomFilter::n_blocks);
         let mut filters = self.0.drain(..);
         let Some(mut united) = filters.next() else { return Ok(None) };
@@ -139,7 +139,7 @@ fn unite(filter: &mut BloomFilter, other: BloomView<'_>) -> Result<()> {
     united.map_err(|error| failed(NAME, error))
 }
 
-/// The state of each group: its filters.
+/// The state of each group is a list of its filters.
 fn states(groups: &[Unions]) -> Result<ListArray> {
     // Many small filters share a buffer, because DataFusion counts references to each buffer for each batch.
     let mut filters = BinaryViewBuilder::new().with_fixed_block_size(1 << 20);
@@ -171,7 +171,7 @@ impl Accumulator for Whole {
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let united = self.0.united()?;
         let bytes = united.as_ref().map(|filter| filters::standalone(NAME, filter)).transpose()?;
-        // A window function goes on from here.
+        // A window function adds more filters after this.
         self.0.0.extend(united);
         Ok(ScalarValue::Binary(bytes))
     }
@@ -185,7 +185,7 @@ impl Accumulator for Whole {
 #[derive(Debug, Default)]
 struct Groups {
     groups: Vec<Unions>,
-    /// Counted, because `size` must not take time for each group.
+    /// Counted, because `size` is called for each batch, and must not visit each group.
     bytes: usize,
 }
 
@@ -273,7 +273,7 @@ mod tests {
 
     use super::Groups;
 
-    /// Three filters of 0.4 MiB each; a column of the tests ends at 1 MiB.
+    /// Three filters of 0.4 MiB each do not fit, because a column of the tests ends at 1 MiB.
     #[test]
     fn more_than_a_column_holds_is_an_error() {
         let filter = BloomFilter::with_blocks(6554, 6).unwrap().to_standalone();

@@ -1,7 +1,7 @@
 //! The aggregates as window functions.
 //!
 //! DataFusion gathers what a window function returns for many rows in one array. An array of Binary panics at 2 GiB, so
-//! the planner replaces the aggregates by others, which return BinaryView.
+//! the planner replaces the aggregates by these, which return BinaryView.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How the operators travel to executors: as words of text.
+//! The operators travel to executors as words of text.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -7,18 +7,20 @@ use datafusion::execution::TaskContext;
 use datafusion_common::{Result, exec_datafusion_err, exec_err};
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
+use super::Plan;
 use super::build::{self, JoinFilterBuildExec};
-use super::keys::Plan;
 use super::options::JoinFilterOptions;
-use super::probe::JoinFilterExec;
+use super::probe::{JoinFilterExec, Settings};
 
-/// The first words, with the version of the encoding. Hashes of keys are the same in all versions of this crate.
+/// The first words, which end in the version of the encoding. The hashes need no version, because all versions of this
+/// crate hash keys alike.
 const PROBE: &str = "bloomline-join-filter-1";
 const BUILD: &str = "bloomline-join-filter-build-1";
 
-/// Encodes the operators of joins that filter themselves, and no others: compose it with the codec that you have by
-/// [`ComposedPhysicalExtensionCodec`](datafusion_proto::physical_plan::ComposedPhysicalExtensionCodec), as its last. On
-/// Ballista, scheduler and executors need it.
+/// Encodes the operators of joins that filter themselves. It refuses all other operators, so compose it with the codec
+/// that you have, as the last one of a
+/// [`ComposedPhysicalExtensionCodec`](datafusion_proto::physical_plan::ComposedPhysicalExtensionCodec). On Ballista,
+/// scheduler and executors need it.
 #[derive(Debug)]
 pub struct JoinFilterCodec;
 
@@ -31,27 +33,29 @@ impl PhysicalExtensionCodec for JoinFilterCodec {
         _: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Plan> {
         let text = str::from_utf8(bytes).unwrap_or_default();
-        let words = &mut text.split(' ');
-        match (words.next(), inputs) {
-            (Some(PROBE), [input, keys]) => {
-                let expected_share = parse(words.next())?;
-                let options = JoinFilterOptions {
-                    max_share: parse(words.next())?,
-                    sample_rows: parse(words.next())?,
-                    max_bytes: parse(words.next())?,
-                    fpr: parse(words.next())?,
-                    ..JoinFilterOptions::default()
-                };
-                let columns = columns(words, input)?;
+        match (&text.split(' ').collect::<Vec<_>>()[..], inputs) {
+            (
+                [PROBE, expected_share, max_share, sample_rows, max_bytes, fpr, columns @ ..],
+                [input, keys],
+            ) => {
                 if keys.schema() != build::schema() {
                     return exec_err!("a join filter has {} in place of hashes", keys.name());
                 }
-                let (input, keys) = (Arc::clone(input), Arc::clone(keys));
-                Ok(Arc::new(JoinFilterExec::new(input, keys, columns, expected_share, options)))
+                let settings = Settings {
+                    columns: parse_columns(columns, input)?,
+                    expected_share: parse(expected_share)?,
+                    options: JoinFilterOptions {
+                        max_share: parse(max_share)?,
+                        sample_rows: parse(sample_rows)?,
+                        max_bytes: parse(max_bytes)?,
+                        fpr: parse(fpr)?,
+                        ..JoinFilterOptions::default()
+                    },
+                };
+                Ok(Arc::new(JoinFilterExec::new(Arc::clone(input), Arc::clone(keys), settings)))
             }
-            (Some(BUILD), [input]) => {
-                let max_keys = parse(words.next())?;
-                let columns = columns(words, input)?;
+            ([BUILD, max_keys, columns @ ..], [input]) => {
+                let (columns, max_keys) = (parse_columns(columns, input)?, parse(max_keys)?);
                 Ok(Arc::new(JoinFilterBuildExec::new(Arc::clone(input), columns, max_keys)))
             }
             _ => exec_err!("these {} bytes are not a join filter of {} inputs", bytes.len(), inputs.len()),
@@ -65,9 +69,9 @@ impl PhysicalExtensionCodec for JoinFilterCodec {
         _: &dyn PhysicalProtoConverterExtension,
     ) -> Result<()> {
         let (mut text, columns) = if let Some(probe) = plan.downcast_ref::<JoinFilterExec>() {
-            let JoinFilterOptions { max_share, sample_rows, max_bytes, fpr, .. } = &probe.options;
-            let share = probe.expected_share;
-            (format!("{PROBE} {share} {max_share} {sample_rows} {max_bytes} {fpr}"), &probe.columns)
+            let Settings { columns, expected_share, options } = &probe.settings;
+            let JoinFilterOptions { max_share, sample_rows, max_bytes, fpr, .. } = options;
+            (format!("{PROBE} {expected_share} {max_share} {sample_rows} {max_bytes} {fpr}"), columns)
         } else if let Some(build) = plan.downcast_ref::<JoinFilterBuildExec>() {
             (format!("{BUILD} {}", build.max_keys), &build.columns)
         } else {
@@ -79,15 +83,14 @@ impl PhysicalExtensionCodec for JoinFilterCodec {
     }
 }
 
-fn parse<T: FromStr>(word: Option<&str>) -> Result<T> {
-    let word = word.unwrap_or_default();
+fn parse<T: FromStr>(word: &str) -> Result<T> {
     word.parse().map_err(|_| exec_datafusion_err!("a join filter has '{word}' in place of a number"))
 }
 
 /// The columns of the keys, which the input must have.
-fn columns<'a>(words: impl Iterator<Item = &'a str>, input: &Plan) -> Result<Vec<usize>> {
+fn parse_columns(words: &[&str], input: &Plan) -> Result<Vec<usize>> {
     let n = input.schema().fields().len();
-    let columns = words.map(|word| parse(Some(word))).collect::<Result<Vec<usize>>>()?;
+    let columns = words.iter().map(|word| parse(word)).collect::<Result<Vec<usize>>>()?;
     match columns.iter().find(|&&column| column >= n) {
         Some(column) => exec_err!("a join filter of column {column} has an input of {n} columns"),
         None if columns.is_empty() => exec_err!("a join filter has no columns"),

@@ -2,10 +2,10 @@
 
 use std::any::Any;
 
-use datafusion_common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
+use datafusion_common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion_common::{Result, config_err, extensions_options};
 
-/// The options of this crate in a session: `SET bloomline.…`.
+/// The options of this crate in a session, for example `SET bloomline.join_filters.enabled = false`.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct BloomlineOptions {
@@ -17,7 +17,7 @@ impl ConfigExtension for BloomlineOptions {
     const PREFIX: &'static str = "bloomline";
 }
 
-// Written out, because the macro's `entries` lack the prefix, without which Ballista does not pass them on.
+// Written out, because the macro's `entries` lack the prefix, so that Ballista would not pass the options on.
 impl ExtensionOptions for BloomlineOptions {
     fn as_any(&self) -> &dyn Any {
         self
@@ -39,16 +39,14 @@ impl ExtensionOptions for BloomlineOptions {
     }
 
     fn entries(&self) -> Vec<ConfigEntry> {
-        let whole = |entry: ConfigEntry| ConfigEntry {
-            key: format!("bloomline.join_filters.{}", entry.key),
-            ..entry
-        };
-        self.join_filters.entries().into_iter().map(whole).collect()
+        let mut entries = self.join_filters.entries();
+        entries.iter_mut().for_each(|entry| entry.key.insert_str(0, "bloomline.join_filters."));
+        entries
     }
 }
 
 extensions_options! {
-    /// When a join filters itself: `SET bloomline.join_filters.…`.
+    /// When a join filters itself, as in `SET bloomline.join_filters.min_saved_ms = 50`.
     pub struct JoinFilterOptions {
         /// Whether joins filter themselves
         pub enabled: bool, default = true
@@ -70,16 +68,7 @@ extensions_options! {
 }
 
 impl JoinFilterOptions {
-    /// The options of a session, or the defaults.
-    pub(super) fn of(config: &ConfigOptions) -> Self {
-        config
-            .extensions
-            .get::<BloomlineOptions>()
-            .map(|options| options.join_filters.clone())
-            .unwrap_or_default()
-    }
-
-    /// The keys for which a filter of `max_bytes` is made.
+    /// The most keys for which a filter of `max_bytes` has the rate `fpr`.
     pub(super) fn max_keys(&self) -> usize {
         let bits_per_key = bloomline::Sizing::for_fpr(1 << 20, self.fpr)
             .map_or(16.0, |sizing| sizing.byte_len() as f64 * 8.0 / f64::from(1 << 20));

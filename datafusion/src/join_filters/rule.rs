@@ -1,4 +1,4 @@
-//! The rule: which joins get a filter, of which side, and where.
+//! The rule decides which joins get a filter, of which side, and where.
 
 use std::sync::Arc;
 
@@ -7,32 +7,30 @@ use datafusion::config::ConfigOptions;
 use datafusion::physical_expr::PhysicalExprRef;
 use datafusion::physical_expr::intervals::utils::check_support;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::Statistics;
 use datafusion::physical_plan::aggregates::AggregateExec;
-use datafusion::physical_plan::execution_plan::{
-    ChildrenPropertiesMode, ReplaceChildrenOptions, reset_plan_states,
-};
+use datafusion::physical_plan::execution_plan::{replace_children_if_necessary, reset_plan_states};
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use datafusion::physical_plan::{Statistics, StatisticsArgs, StatisticsContext};
+use datafusion_common::stats::Precision;
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Result, ScalarValue};
 
-use super::build::JoinFilterBuildExec;
-use super::keys::{Plan, stored_type};
-use super::options::JoinFilterOptions;
-use super::probe::JoinFilterExec;
+use super::Plan;
+use super::build::{JoinFilterBuildExec, stored_type};
+use super::options::{BloomlineOptions, JoinFilterOptions};
+use super::probe::{JoinFilterExec, Settings};
 use super::trace::{Join, descend, reads_one_table, source_column};
 
-/// What a row costs in nanoseconds of one core, measured with TPC-H on an AMD EPYC (Zen 4): to be read, to be hashed or
-/// looked up, and to be shuffled and joined, with what each of its bytes adds.
+/// What a row costs in nanoseconds of one core, measured with TPC-H on an AMD EPYC (Zen 4). A row is scanned, hashed or
+/// looked up, and shuffled and joined. Each of its bytes adds to the cost of shuffling it.
 const SCANNED: f64 = 30.0;
 const HASHED: f64 = 10.0;
 const SHUFFLED: f64 = 30.0;
 const SHUFFLED_BYTE: f64 = 4.0;
 
-/// DataFusion takes 20 % as the share of rows for which a condition holds that it cannot estimate. These shares are on
-/// the safe side: of the rows that make a filter, and of those that it drops.
+/// The share of rows for which a condition holds that DataFusion cannot estimate. DataFusion assumes 20%. These shares
+/// are on the safe side, so they are higher for the rows that make a filter than for the rows that it drops.
 const OPAQUE_SOURCE: f64 = 0.33;
 const OPAQUE_TARGET: f64 = 0.05;
 
@@ -50,15 +48,15 @@ impl PhysicalOptimizerRule for JoinFilters {
     }
 
     fn optimize(&self, plan: Plan, config: &ConfigOptions) -> Result<Plan> {
-        let options = JoinFilterOptions::of(config);
-        // In one process, DataFusion's joins filter the scan of their larger side themselves, and shuffle nothing.
+        let options = config.extensions.get::<BloomlineOptions>().cloned().unwrap_or_default().join_filters;
+        // In one process nothing is shuffled, and DataFusion's joins already filter the scan of their larger side.
         let has_own = config.optimizer.enable_join_dynamic_filter_pushdown
             && config.optimizer.enable_dynamic_filter_pushdown;
         if !options.enabled || has_own && !options.force {
             return Ok(plan);
         }
-        let rule = Rule { broadcast: Broadcast::of(config), max_keys: options.max_keys(), options };
-        // From the leaves up: a side that is filtered already makes a better filter of the next one.
+        let rule = Rule::of(config, options);
+        // From the leaves up, because a side that is filtered already makes a better filter of the next one.
         Ok(plan.transform_up(|plan| rule.filter_sides(plan))?.data)
     }
 }
@@ -66,157 +64,177 @@ impl PhysicalOptimizerRule for JoinFilters {
 struct Rule {
     options: JoinFilterOptions,
     max_keys: usize,
-    broadcast: Broadcast,
+    /// A join's smaller side is sent to all tasks if it is below these sizes, so that the larger one is not shuffled.
+    broadcast_bytes: f64,
+    broadcast_rows: f64,
 }
 
-/// The keys of a join's side, where they come from.
+/// Where the keys of a join's side come from.
 struct Side {
-    /// The children on the way down from the join's input.
+    /// The children on the way down from the join.
     path: Vec<usize>,
-    columns: Vec<usize>,
-    /// What is at its end.
+    /// The operator at the end of the path, and the columns in which it returns the keys.
     plan: Plan,
+    columns: Vec<usize>,
     is_shuffled: bool,
 }
 
-/// What a filter saves, the way to the rows that it drops, and those rows.
-type Choice = (f64, Vec<usize>, Plan);
+/// A filter of the keys of `source` for the rows of `target`.
+struct Choice {
+    source: Side,
+    target: Side,
+    /// The share of rows that the filter keeps, and the nanoseconds that it saves.
+    share: f64,
+    gain: f64,
+}
 
 impl Rule {
+    fn of(config: &ConfigOptions, options: JoinFilterOptions) -> Self {
+        let entries = config.entries();
+        let limit = |unit: &str, default: usize| {
+            let key = format!("ballista.optimizer.broadcast_join_threshold_{unit}");
+            let entry = entries.iter().find(|entry| entry.key == key);
+            entry.and_then(|entry| entry.value.as_ref()?.parse().ok()).unwrap_or(default as f64)
+        };
+        Self {
+            max_keys: options.max_keys(),
+            options,
+            broadcast_bytes: limit("bytes", config.optimizer.hash_join_single_partition_threshold),
+            broadcast_rows: limit("rows", config.optimizer.hash_join_single_partition_threshold_rows),
+        }
+    }
+
     /// Adds the filter that saves most, if one pays.
     fn filter_sides(&self, plan: Plan) -> Result<Transformed<Plan>> {
         let Some(join) = Join::of(&plan) else { return Ok(Transformed::no(plan)) };
-        let mut choices: Vec<Choice> = Vec::new();
-        for keys in self.candidates(&join) {
-            for to in [0, 1] {
-                choices.extend(self.evaluate(&plan, &join, &keys, to)?);
-            }
-        }
-        match choices.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)) {
-            Some((_, path, filtered)) => Ok(Transformed::yes(replace(&plan, &path, filtered)?)),
-            None => Ok(Transformed::no(plan)),
-        }
-    }
-
-    /// Sets of keys to look up: each alone, and all together. Of each key its columns on both sides.
-    fn candidates(&self, join: &Join) -> Vec<Vec<[usize; 2]>> {
-        let columns = |(left, right): &(PhysicalExprRef, PhysicalExprRef)| {
-            let [left_type, right_type] =
-                [(left, 0), (right, 1)].map(|(key, side)| key.data_type(&join.sides[side].schema()).ok());
-            let key = [source_column(left, join.sides[0])?, source_column(right, join.sides[1])?];
-            (left_type == right_type).then_some(key)
+        let candidates = candidates(&join);
+        let choices =
+            candidates.iter().flat_map(|keys| [0, 1].map(|to| self.evaluate(&plan, &join, keys, to)));
+        let Some(best) = choices.flatten().max_by(|a, b| a.gain.total_cmp(&b.gain)) else {
+            return Ok(Transformed::no(plan));
         };
-        let keys: Vec<[usize; 2]> = join.on.iter().filter_map(columns).collect();
-        let mut sets: Vec<_> = keys.iter().map(|&key| vec![key]).collect();
-        if keys.len() > 1 {
-            sets.push(keys);
-        }
-        sets
+        // A scan may hand out its files to whoever asks first, so it must not be in the plan twice.
+        let source = reset_plan_states(best.source.plan)?;
+        let keys = Arc::new(JoinFilterBuildExec::new(source, best.source.columns, self.max_keys));
+        let Side { plan: rows, columns, path, .. } = best.target;
+        let settings = Settings { columns, expected_share: best.share, options: self.options.clone() };
+        let filtered = Arc::new(JoinFilterExec::new(rows, keys, settings));
+        Ok(Transformed::yes(replace(&plan, &path, filtered)?))
     }
 
     /// A filter of the side that is not `to`, for the rows of side `to`.
-    fn evaluate(&self, plan: &Plan, join: &Join, keys: &[[usize; 2]], to: usize) -> Result<Option<Choice>> {
-        let from = 1 - to;
-        if !join.may_drop(to) {
-            return Ok(None);
-        }
-        let columns = |side: usize| keys.iter().map(|key| key[side]).collect::<Vec<_>>();
-        let source = self.trace(join.sides[from], columns(from));
-        if !reads_one_table(&source.plan) || nested_filters(&source.plan) > 1 {
-            return Ok(None);
-        }
-        let side = self.trace(join.sides[to], columns(to));
-        let is_hashable = |side: &Side| {
-            let schema = side.plan.schema();
-            side.columns.iter().all(|&i| stored_type(schema.field(i).data_type()).is_some())
-        };
-        if !is_hashable(&source) || !is_hashable(&side) {
-            return Ok(None);
-        }
-
-        let (share, gain) = match self.forecast(plan, &source, &side) {
-            Some(forecast) => forecast,
-            None if self.options.force => (1.0, 0.0),
-            None => return Ok(None),
-        };
-        // A scan may hand out its files to whoever asks first, so it must not be in the plan twice.
-        let again = reset_plan_states(source.plan)?;
-        let build = Arc::new(JoinFilterBuildExec::new(again, source.columns, self.max_keys));
-        let filtered = JoinFilterExec::new(side.plan, build, side.columns, share, self.options.clone());
-        Ok(Some((gain, [vec![to], side.path].concat(), Arc::new(filtered))))
-    }
-
-    /// Follows keys down from a join's input to the scan of their table, as far as it goes.
-    fn trace(&self, input: &Plan, columns: Vec<usize>) -> Side {
-        let mut side = Side { path: Vec::new(), columns, plan: Arc::clone(input), is_shuffled: false };
-        while !reads_one_table(&side.plan) {
-            let Some((child, columns)) = descend(&side.plan, &side.columns) else { break };
-            side.is_shuffled |= side.plan.is::<AggregateExec>() || self.broadcast.shuffles(&side.plan);
-            let below = Arc::clone(side.plan.children()[child]);
-            side.path.push(child);
-            side = Side { columns, plan: below, ..side };
-        }
-        side
-    }
-
-    /// The share of rows that a filter keeps, and the time that it saves, if it pays by what is known.
-    fn forecast(&self, join: &Plan, source: &Side, side: &Side) -> Option<(f64, f64)> {
-        if !self.options.force && !side.is_shuffled && !self.broadcast.shuffles(join) {
+    fn evaluate(&self, plan: &Plan, join: &Join, keys: &[[usize; 2]], to: usize) -> Option<Choice> {
+        let source = join.may_drop(to).then(|| self.trace(join, keys, 1 - to))??;
+        // Each filter of the source has to be built before this one.
+        if !reads_one_table(&source.plan) || filters(&source.plan) > 1 {
             return None;
         }
+        let target = self.trace(join, keys, to)?;
+        let forecast = self.forecast(plan, &source, &target);
+        let (share, gain) = forecast.or(self.options.force.then_some((1.0, 0.0)))?;
+        Some(Choice { source, target, share, gain })
+    }
+
+    /// Follows the keys of a side down from the join to the scan of their table, as far as it goes. `None` if keys of
+    /// their types cannot be hashed.
+    fn trace(&self, join: &Join, keys: &[[usize; 2]], side: usize) -> Option<Side> {
+        let mut columns: Vec<_> = keys.iter().map(|key| key[side]).collect();
+        let (mut plan, mut path, mut is_shuffled) = (join.sides[side], vec![side], false);
+        while !reads_one_table(plan)
+            && let Some((child, below)) = descend(plan, &columns)
+        {
+            is_shuffled |= plan.is::<AggregateExec>() || self.shuffles(plan);
+            (plan, columns) = (plan.children()[child], below);
+            path.push(child);
+        }
+        let schema = plan.schema();
+        let is_hashable = columns.iter().all(|&i| stored_type(schema.field(i).data_type()).is_some());
+        is_hashable.then(|| Side { path, plan: Arc::clone(plan), columns, is_shuffled })
+    }
+
+    /// The share of rows that a filter keeps, and the nanoseconds that it saves, if the statistics say that it pays.
+    fn forecast(&self, join: &Plan, source: &Side, target: &Side) -> Option<(f64, f64)> {
         let (keys, scanned) = (rows(&source.plan, OPAQUE_SOURCE)?, scanned(&source.plan)?);
-        let rows = rows(&side.plan, OPAQUE_TARGET)?;
-        let distinct = [distinct(source), distinct(side)].into_iter().flatten().reduce(f64::min)?;
-        let share = (keys / distinct.max(1.0)).min(1.0);
+        let rows = rows(&target.plan, OPAQUE_TARGET)?;
+        let distinct = [source, target].into_iter().filter_map(|side| distinct(&side.plan, &side.columns));
+        let share = (keys / distinct.reduce(f64::min)?.max(1.0)).min(1.0);
         let dropped = rows * (1.0 - share);
-        let shuffled = SHUFFLED + SHUFFLED_BYTE * width(&side.plan.schema());
+        let shuffled = SHUFFLED + SHUFFLED_BYTE * width(&target.plan.schema());
         let gain = dropped * shuffled - (scanned * SCANNED + (keys + rows) * HASHED);
         let pays = keys <= self.max_keys as f64
             && share <= self.options.expected_share
-            && gain >= self.options.min_saved_ms as f64 * 1e6;
+            && gain >= self.options.min_saved_ms as f64 * 1e6
+            && (target.is_shuffled || self.shuffles(join));
         (pays || self.options.force).then_some((share, gain))
+    }
+
+    /// Whether a join is expected to shuffle its sides.
+    fn shuffles(&self, plan: &Plan) -> bool {
+        let is_small = |side: &&Plan| {
+            let statistics = statistics(side);
+            match (known(&statistics.total_byte_size), known(&statistics.num_rows)) {
+                (Some(bytes), _) => bytes < self.broadcast_bytes,
+                (None, Some(rows)) => rows < self.broadcast_rows,
+                (None, None) => false,
+            }
+        };
+        Join::of(plan).is_some_and(|join| !join.sides.iter().any(is_small))
     }
 }
 
-/// The plan with another one at the end of a path.
+/// Sets of keys to look up, which are each key alone, and all together. A key is its columns on both sides.
+fn candidates(join: &Join) -> Vec<Vec<[usize; 2]>> {
+    let [left_side, right_side] = join.sides;
+    let columns = |(left, right): &(PhysicalExprRef, PhysicalExprRef)| {
+        let key = [source_column(left, left_side)?, source_column(right, right_side)?];
+        let types = [left.data_type(&left_side.schema()).ok()?, right.data_type(&right_side.schema()).ok()?];
+        (types[0] == types[1]).then_some(key)
+    };
+    let keys: Vec<[usize; 2]> = join.on.iter().filter_map(columns).collect();
+    let all = (keys.len() > 1).then(|| keys.clone());
+    keys.into_iter().map(|key| vec![key]).chain(all).collect()
+}
+
+/// Replaces the operator at the end of a path.
 fn replace(plan: &Plan, path: &[usize], with: Plan) -> Result<Plan> {
     let Some((&child, path)) = path.split_first() else { return Ok(with) };
     let mut children: Vec<Plan> = plan.children().into_iter().cloned().collect();
     children[child] = replace(&children[child], path, with)?;
-    Arc::clone(plan)
-        .replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    replace_children_if_necessary(Arc::clone(plan), children)
 }
 
-/// Filters that are built to build a filter of this side.
-fn nested_filters(plan: &Plan) -> usize {
-    let below = plan.children().into_iter().map(nested_filters).max().unwrap_or(0);
-    below + usize::from(plan.is::<JoinFilterExec>())
+/// How many filters a plan has.
+fn filters(plan: &Plan) -> usize {
+    usize::from(plan.is::<JoinFilterExec>()) + plan.children().into_iter().map(filters).sum::<usize>()
 }
 
-/// Unknown, if an operator cannot tell.
+/// The statistics of a plan, unknown if an operator fails to compute them.
 fn statistics(plan: &Plan) -> Arc<Statistics> {
     let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
     statistics.unwrap_or_else(|_| Arc::new(Statistics::new_unknown(&plan.schema())))
 }
 
-/// Rows that a plan is expected to return, and of a condition that cannot be estimated this share.
-fn rows(plan: &Plan, opaque: f64) -> Option<f64> {
-    let input = || rows(plan.children()[0], opaque);
-    if let Some(filter) = plan.downcast_ref::<JoinFilterExec>() {
-        return input().map(|rows| rows * filter.expected_share);
-    }
-    if let Some(filter) = plan.downcast_ref::<FilterExec>()
-        && !check_support(filter.predicate(), &filter.input().schema())
-    {
-        return input().map(|rows| rows * opaque);
-    }
-    if plan.is::<ProjectionExec>() {
-        return input();
-    }
-    statistics(plan).num_rows.get_value().map(|&rows| rows as f64)
+fn known(number: &Precision<usize>) -> Option<f64> {
+    number.get_value().map(|&number| number as f64)
 }
 
-/// Rows that the scans below a plan read.
+/// The rows that a plan is expected to return. `opaque` is the share of a condition that cannot be estimated.
+fn rows(plan: &Plan, opaque: f64) -> Option<f64> {
+    let share = if let Some(filter) = plan.downcast_ref::<JoinFilterExec>() {
+        filter.settings.expected_share
+    } else if let Some(filter) = plan.downcast_ref::<FilterExec>()
+        && !check_support(filter.predicate(), &filter.input().schema())
+    {
+        opaque
+    } else if plan.is::<ProjectionExec>() {
+        1.0
+    } else {
+        return known(&statistics(plan).num_rows);
+    };
+    Some(share * rows(plan.children()[0], opaque)?)
+}
+
+/// The rows that the scans below a plan read.
 fn scanned(plan: &Plan) -> Option<f64> {
     if plan.children().is_empty() {
         return rows(plan, 1.0);
@@ -224,71 +242,21 @@ fn scanned(plan: &Plan) -> Option<f64> {
     plan.children().into_iter().map(scanned).sum()
 }
 
-/// At most how many distinct keys there are before a side's rows are filtered.
-fn distinct(side: &Side) -> Option<f64> {
-    let (mut plan, mut columns) = (Arc::clone(&side.plan), side.columns.clone());
-    while let Some((child, below)) = descend(&plan, &columns) {
-        columns = below;
-        plan = Arc::clone(plan.children()[child]);
+/// At most how many distinct keys there are before rows are filtered.
+fn distinct(plan: &Plan, columns: &[usize]) -> Option<f64> {
+    if let Some((child, columns)) = descend(plan, columns) {
+        return distinct(plan.children()[child], &columns);
     }
-    let statistics = statistics(&plan);
-    let rows = statistics.num_rows.get_value().map(|&rows| rows as f64);
-    let &[column] = &columns[..] else { return rows };
+    let statistics = statistics(plan);
+    let rows = known(&statistics.num_rows);
+    let &[column] = columns else { return rows };
     let column = statistics.column_statistics.get(column)?;
     let range = || {
-        let bound = |value: Option<&ScalarValue>| match value?.cast_to(&DataType::Int64) {
-            Ok(ScalarValue::Int64(value)) => value,
-            _ => None,
-        };
-        let (least, most) = (bound(column.min_value.get_value())?, bound(column.max_value.get_value())?);
-        Some(most as f64 - least as f64 + 1.0)
+        let bound = |value: &Precision<ScalarValue>| value.get_value()?.cast_to(&DataType::Int64).ok();
+        Some(bound(&column.min_value)?.distance(&bound(&column.max_value)?)? as f64 + 1.0)
     };
-    let distinct = column.distinct_count.get_value().map(|&count| count as f64).or_else(range);
-    match (distinct, rows) {
-        (Some(distinct), Some(rows)) => Some(distinct.min(rows)),
-        (distinct, rows) => distinct.or(rows),
-    }
-}
-
-/// The sizes below which a join's smaller side is sent to all tasks, so that the larger one is not shuffled.
-struct Broadcast {
-    bytes: f64,
-    rows: f64,
-}
-
-impl Broadcast {
-    fn of(config: &ConfigOptions) -> Self {
-        let optimizer = &config.optimizer;
-        let mut broadcast = Self {
-            bytes: optimizer.hash_join_single_partition_threshold as f64,
-            rows: optimizer.hash_join_single_partition_threshold_rows as f64,
-        };
-        for entry in config.entries() {
-            let limit = match &entry.key[..] {
-                "ballista.optimizer.broadcast_join_threshold_bytes" => &mut broadcast.bytes,
-                "ballista.optimizer.broadcast_join_threshold_rows" => &mut broadcast.rows,
-                _ => continue,
-            };
-            if let Some(value) = entry.value.and_then(|value| value.parse().ok()) {
-                *limit = value;
-            }
-        }
-        broadcast
-    }
-
-    /// Whether a join shuffles its sides, as far as it can be foretold.
-    fn shuffles(&self, plan: &Plan) -> bool {
-        Join::of(plan).is_some_and(|join| !join.sides.iter().any(|side| self.is_small(side)))
-    }
-
-    fn is_small(&self, side: &Plan) -> bool {
-        let statistics = statistics(side);
-        match (statistics.total_byte_size.get_value(), statistics.num_rows.get_value()) {
-            (Some(&bytes), _) => (bytes as f64) < self.bytes,
-            (None, Some(&rows)) => (rows as f64) < self.rows,
-            (None, None) => false,
-        }
-    }
+    let distinct = known(&column.distinct_count).or_else(range);
+    [distinct, rows].into_iter().flatten().reduce(f64::min)
 }
 
 /// About how many bytes a row has.

@@ -1,29 +1,28 @@
-//! Where the keys of a join come from: from the join's input down to the rows of one scan.
-
-use std::sync::Arc;
+//! Follows the keys of a join from the join's input down to the rows of one scan.
 
 use arrow::datatypes::DataType;
 use datafusion::datasource::source::DataSourceExec;
+use datafusion::physical_expr::PhysicalExprRef;
 use datafusion::physical_expr::expressions::{CastExpr, Column};
-use datafusion::physical_expr::{PhysicalExpr, PhysicalExprRef};
+use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::ExecutionPlanProperties;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::utils::{ColumnIndex, build_join_schema};
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion_common::{JoinType, NullEquality};
+use datafusion_common::{JoinSide, JoinType, NullEquality};
 
-use super::keys::Plan;
+use super::Plan;
 use super::probe::JoinFilterExec;
 
 /// A join by equal keys, of whichever operator.
 pub struct Join<'a> {
     pub sides: [&'a Plan; 2],
     pub on: &'a [(PhysicalExprRef, PhysicalExprRef)],
-    pub join_type: JoinType,
-    /// Whether a null changes answers: it has partners, or `NOT IN` looks for it.
-    pub sees_nulls: bool,
+    join_type: JoinType,
+    /// Whether a null changes answers, because it has partners or `NOT IN` looks for it.
+    sees_nulls: bool,
     projection: Option<&'a [usize]>,
 }
 
@@ -48,87 +47,83 @@ impl<'a> Join<'a> {
         })
     }
 
-    /// Whether the result stays the same without the rows of a side (0: left) that have no partner.
+    /// Whether the result stays the same without the rows of a side (0 is left) that have no partner.
     pub fn may_drop(&self, side: usize) -> bool {
-        use JoinType::{Inner, Left, LeftAnti, LeftSemi, Right, RightAnti, RightSemi};
-        let may = match self.join_type {
-            Inner | LeftSemi | RightSemi => [true, true],
-            Left | LeftAnti => [false, true],
-            Right | RightAnti => [true, false],
-            _ => [false, false],
-        };
-        may[side] && !self.sees_nulls
+        let (left, right) = self.join_type.on_lr_is_preserved();
+        let is_mark = matches!(self.join_type, JoinType::LeftMark | JoinType::RightMark);
+        [left, right][side] && !is_mark && !self.sees_nulls
     }
 
-    /// The side, and its column, of a column of the result, if each of its rows is a row of that side.
-    fn origin(&self, column: usize) -> Option<(usize, usize)> {
-        use JoinType::{Inner, Left, LeftAnti, LeftMark, LeftSemi, Right, RightAnti, RightMark, RightSemi};
+    /// The side from which a column of the result comes, and its column there. `None` if the join adds rows to it.
+    fn source(&self, column: usize) -> Option<(usize, usize)> {
         let column = self.projection.map_or(column, |projection| projection[column]);
-        let left = self.sides[0].schema().fields().len();
-        let (side, column) = match self.join_type {
-            RightSemi | RightAnti | RightMark => (1, column),
-            _ if column < left => (0, column),
-            _ => (1, column - left),
-        };
-        let kept = match self.join_type {
-            Inner => true,
-            Left | LeftSemi | LeftAnti | LeftMark => side == 0,
-            Right | RightSemi | RightAnti | RightMark => side == 1,
-            _ => false,
-        };
-        (kept && column < self.sides[side].schema().fields().len()).then_some((side, column))
+        let [left, right] = self.sides.map(|side| side.schema());
+        let ColumnIndex { index, side } = build_join_schema(&left, &right, &self.join_type).1[column];
+        match (side, self.join_type) {
+            // An outer join adds rows of nulls to the side that it does not preserve.
+            (JoinSide::Left, JoinType::Right | JoinType::Full) => None,
+            (JoinSide::Right, JoinType::Left | JoinType::Full) => None,
+            (JoinSide::Left, _) => Some((0, index)),
+            (JoinSide::Right, _) => Some((1, index)),
+            (JoinSide::None, _) => None,
+        }
     }
 }
 
-/// The child of an operator from which its rows come with the same values in some columns, and those columns of the
-/// child. The operator only drops rows or repeats them, and what it does to a row does not depend on rows with other
-/// values in these columns: a row that is dropped below instead of above changes nothing else.
+/// The one child of an operator from which all the columns come unchanged, and their columns there.
+///
+/// Rows can then be dropped below the operator instead of above it, by their values in these columns. The operator only
+/// drops rows or repeats them, and what it does to a row does not depend on rows with other values in these columns.
 pub fn descend(plan: &Plan, columns: &[usize]) -> Option<(usize, Vec<usize>)> {
+    // A limit would also count the rows that are dropped.
     if plan.fetch().is_some() {
         return None;
     }
+    let sources: Vec<_> = columns.iter().map(|&column| source(plan, column)).collect::<Option<_>>()?;
+    let child = sources.first()?.0;
+    let is_one_child = sources.iter().all(|source| source.0 == child);
+    is_one_child.then(|| (child, sources.iter().map(|source| source.1).collect()))
+}
+
+/// The child from which a column of an operator comes unchanged, and its column there.
+fn source(plan: &Plan, column: usize) -> Option<(usize, usize)> {
     if let Some(join) = Join::of(plan) {
-        let origins: Vec<_> = columns.iter().map(|&column| join.origin(column)).collect::<Option<_>>()?;
-        let side = origins.first()?.0;
-        return origins
-            .iter()
-            .all(|origin| origin.0 == side)
-            .then(|| (side, origins.iter().map(|origin| origin.1).collect()));
+        return join.source(column);
     }
     if let Some(join) = plan.downcast_ref::<CrossJoinExec>() {
         let left = join.left().schema().fields().len();
-        let side = usize::from(*columns.first()? >= left);
-        let columns = columns.iter().map(|&column| match side {
-            0 => (column < left).then_some(column),
-            _ => column.checked_sub(left),
-        });
-        return Some((side, columns.collect::<Option<_>>()?));
-    }
-    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
-        if projection.expr().iter().any(|part| is_volatile(&part.expr)) {
-            return None;
-        }
-        let source = |&column: &usize| source_column(&projection.expr()[column].expr, projection.input());
-        return Some((0, columns.iter().map(source).collect::<Option<_>>()?));
-    }
-    if let Some(filter) = plan.downcast_ref::<FilterExec>() {
-        let source = |&column: &usize| filter.projection().as_ref().map_or(column, |columns| columns[column]);
-        let is_pure = !is_volatile(filter.predicate());
-        return is_pure.then(|| (0, columns.iter().map(source).collect()));
+        return Some(column.checked_sub(left).map_or((0, column), |column| (1, column)));
     }
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
         // A group has one value of each key, so all its rows are dropped or none.
         let keys = aggregate.group_expr();
-        if !keys.is_single() || aggregate.limit_options().is_some() {
-            return None;
-        }
-        let source = |&column: &usize| source_column(&keys.expr().get(column)?.0, aggregate.input());
-        return Some((0, columns.iter().map(source).collect::<Option<_>>()?));
+        let is_whole = keys.is_single() && aggregate.limit_options().is_none();
+        let (key, _) = is_whole.then(|| keys.expr().get(column))??;
+        return Some((0, source_column(key, aggregate.input())?));
     }
-    plan.is::<JoinFilterExec>().then(|| (0, columns.to_vec()))
+    is_by_row(plan).then_some(())?;
+    let column = if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        source_column(&projection.expr()[column].expr, projection.input())?
+    } else {
+        let kept = plan.downcast_ref::<FilterExec>().and_then(|filter| filter.projection().as_ref());
+        kept.map_or(column, |kept| kept[column])
+    };
+    Some((0, column))
 }
 
-/// The column of which an expression is the value, perhaps of a wider type: the hash of a key is that of its value.
+/// Whether an operator treats each row alone, and in the same way if it runs again.
+fn is_by_row(plan: &Plan) -> bool {
+    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        return !projection.expr().iter().any(|part| is_volatile(&part.expr));
+    }
+    if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+        return !is_volatile(filter.predicate());
+    }
+    plan.is::<JoinFilterExec>()
+}
+
+/// The column of which an expression is the value. A cast to a wider type does not matter, because the hash of a key is
+/// the hash of its value.
 pub fn source_column(expression: &PhysicalExprRef, input: &Plan) -> Option<usize> {
     if let Some(column) = expression.downcast_ref::<Column>() {
         return Some(column.index());
@@ -138,7 +133,7 @@ pub fn source_column(expression: &PhysicalExprRef, input: &Plan) -> Option<usize
     widens(&from, cast.cast_type()).then(|| source_column(cast.expr(), input))?
 }
 
-/// Whether a cast changes neither the hash of any key nor which keys are equal, and fails for none.
+/// Whether a cast changes neither the hash of any key nor which keys are equal, and never fails.
 fn widens(from: &DataType, to: &DataType) -> bool {
     match (from.primitive_width(), to.primitive_width()) {
         (Some(narrow), Some(wide)) if from.is_integer() && to.is_integer() => {
@@ -148,20 +143,13 @@ fn widens(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-fn is_volatile(expression: &Arc<dyn PhysicalExpr>) -> bool {
-    let mut found = false;
-    let _ = expression.apply(|part| {
-        found |= part.is_volatile_node();
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    });
-    found
-}
-
-/// Whether a plan reads one table, and reads the same rows if it runs again: a limit would not.
+/// Whether a plan reads one table, and reads the same rows if it runs again. With a limit it may read others.
 pub fn reads_one_table(plan: &Plan) -> bool {
-    if plan.is::<DataSourceExec>() {
-        return plan.fetch().is_none() && !plan.boundedness().is_unbounded();
+    if plan.fetch().is_some() {
+        return false;
     }
-    // Without columns, joins lead nowhere.
-    !plan.is::<AggregateExec>() && descend(plan, &[]).is_some() && reads_one_table(plan.children()[0])
+    if plan.is::<DataSourceExec>() {
+        return !plan.boundedness().is_unbounded();
+    }
+    is_by_row(plan) && reads_one_table(plan.children()[0])
 }

@@ -3,8 +3,9 @@
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Int64Type};
 use arrow::record_batch::RecordBatch;
+use arrow::util::pretty::pretty_format_batches;
 use bloomline::BloomFilter;
 use datafusion::error::Result;
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -49,6 +50,28 @@ pub async fn value(context: &SessionContext, sql: &str) -> Result<ArrayRef> {
 /// The only value of the answer, which is a filter's bytes.
 pub async fn filter(context: &SessionContext, sql: &str) -> Result<Vec<u8>> {
     Ok(bytes(&value(context, sql).await?, 0).unwrap())
+}
+
+/// The only value of the answer, which is a number.
+pub async fn count(context: &SessionContext, sql: &str) -> Result<i64> {
+    Ok(value(context, sql).await?.as_primitive::<Int64Type>().value(0))
+}
+
+/// The answer as text, whose lines are sorted because the order of rows may differ.
+pub fn lines(batches: &[RecordBatch]) -> Vec<String> {
+    let table = pretty_format_batches(batches).unwrap().to_string();
+    let mut lines: Vec<_> = table.lines().map(str::to_owned).collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// Registers a table of one batch.
+pub fn register<const N: usize>(context: &SessionContext, table: &str, columns: [(&str, ArrayRef); N]) {
+    context.register_batch(table, RecordBatch::try_from_iter(columns).unwrap()).unwrap();
+}
+
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The bytes in a row of a binary column.
