@@ -4,12 +4,10 @@ import errno
 import os
 import pathlib
 import pickle
-import shutil
 import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 
 import numpy as np
@@ -170,56 +168,6 @@ def test_a_folder_that_is_missing(cls, tmp_path):
     assert (tmp_path / "file").read_text() == "text" and files(tmp_path) == ["file"]
 
 
-NOBODY = """
-import os, sys
-from bloomline import BloomFilter
-BloomFilter(1).contains_many([1])  # all modules are loaded: the other user may not be able to read them
-if os.getuid() == 0:
-    os.setgroups([])
-    os.setgid(65534)
-    os.setuid(65534)
-"""
-
-
-@unix
-@pytest.mark.skipif(os.stat("/").st_mode & 0o5 != 0o5, reason="other users cannot reach any folder: / is closed to them")
-def test_a_folder_that_is_not_writable():
-    folder = pathlib.Path(tempfile.mkdtemp())  # pytest's folders are closed to other users
-    try:
-        folder.chmod(0o755)
-        path = folder / "f.bloom"
-        filled().save(path)
-        path.chmod(0o644)
-        if os.getuid() != 0:
-            folder.chmod(0o555)
-        run_python(NOBODY + """
-import errno
-f = BloomFilter(10)
-for name in ("f.bloom", "new.bloom"):
-    try:
-        f.save(os.path.join(sys.argv[1], name))
-    except PermissionError as error:
-        assert error.errno == errno.EACCES and sys.argv[1] in str(error), repr(error)
-    else:
-        raise SystemExit("saved")
-assert BloomFilter.open(os.path.join(sys.argv[1], "f.bloom")).contains_many(range(1000)).all()
-""", folder)
-        assert files(folder) == ["f.bloom"] and BloomFilter.open(path).to_filter() == filled()
-        path.chmod(0)
-        run_python(NOBODY + """
-for mmap in (True, False):
-    try:
-        BloomFilter.open(os.path.join(sys.argv[1], "f.bloom"), mmap=mmap)
-    except PermissionError:
-        pass
-    else:
-        raise SystemExit("opened")
-""", folder)
-    finally:
-        folder.chmod(0o755)
-        shutil.rmtree(folder)
-
-
 @unix
 @pytest.mark.parametrize("limit", [0, 4096, 100_000])
 def test_a_file_that_may_not_grow(limit, tmp_path):
@@ -272,37 +220,6 @@ while True:
     assert all(name.startswith(".") for name in left), "hidden, and documented"
     filters[1].save(path)
     assert BloomFilter.open(path).to_filter() == filters[1]
-
-
-@unix
-def test_symbolic_links_stay(tmp_path):
-    (tmp_path / "folder").mkdir()
-    target, link = tmp_path / "folder" / "f.bloom", tmp_path / "link"
-    link.symlink_to("folder/f.bloom")  # which leads to nothing yet
-    for new in (filled(), filled(count=2_000)):
-        new.save(link)
-        assert link.is_symlink() and os.readlink(link) == "folder/f.bloom"
-        assert BloomFilter.open(target).to_filter() == BloomFilter.open(link).to_filter() == new
-        assert files(tmp_path / "folder") == ["f.bloom"] and files(tmp_path) == ["folder", "link"]
-    loop = tmp_path / "loop"
-    loop.symlink_to("loop")
-    with pytest.raises(OSError):
-        filled().save(loop)
-    assert loop.is_symlink()
-
-
-@unix
-def test_file_modes(tmp_path):
-    old = os.umask(0o027)
-    try:
-        filled().save(tmp_path / "new")
-        assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o640, "as for any new file"
-        for mode in (0o600, 0o644, 0o666):
-            (tmp_path / "new").chmod(mode)
-            filled().save(tmp_path / "new")
-            assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == mode, "that of the old file"
-    finally:
-        os.umask(old)
 
 
 @unix
