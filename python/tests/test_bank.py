@@ -121,6 +121,9 @@ def test_sizes_and_properties():
     f = filters[0]
     assert repr(bank) == f"FilterBank(slots=70, capacity=192, n_blocks={f.n_blocks}, k={f.k}, seed=3)"
     assert (bank.k, bank.n_blocks) == (f.k, f.n_blocks)
+    for name in ("k", "n_blocks", "size_bytes", "seed", "capacity"):
+        with pytest.raises(AttributeError):
+            setattr(bank, name, 1)
     assert bank.get(3).expected_keys is None
     before = bank.find_many(range(50))
     filters[3].add(10**6)

@@ -107,6 +107,9 @@ def test_sizes_and_properties():
     assert g.size_bytes == 64 * math.ceil(10_000 / 512) and g.expected_keys == 1_000 and g.seed == 7
     assert BloomFilter(0).n_blocks == 2
     assert [type(value) for value in (f.k, f.n_blocks, f.size_bytes, f.seed)] == [int] * 4
+    for name in ("k", "n_blocks", "size_bytes", "seed", "fill_ratio", "expected_keys"):
+        with pytest.raises(AttributeError):
+            setattr(f, name, 1)
 
 
 @pytest.mark.parametrize("cls", ALL)
@@ -453,6 +456,8 @@ def test_views():
         assert owned == f and owned.expected_keys is None
         owned.add("another")
         assert "another" not in view
+    for name in ("add", "update", "clear", "__ior__", "__or__"):
+        assert not hasattr(view, name)
     with pytest.raises(TypeError):
         1.5 in BloomView(data)
     with pytest.raises(TypeError):
@@ -490,6 +495,8 @@ def test_counting():
     assert "bee" in f and "ant" in plain
     f.update(["cat"] * 20)
     assert f.count("cat") == 15
+    for name in ("__or__", "__and__", "union", "fold"):
+        assert not hasattr(f, name)
 
 
 def test_scalable():
@@ -503,6 +510,8 @@ def test_scalable():
     assert again == f and (again.fpr, again.inserted_keys) == (f.fpr, f.inserted_keys)
     f.clear()
     assert f.size_bytes == size and f.inserted_keys == 0 and f == ScalableBloomFilter(100, 0.01)
+    for name in ("with_bits_per_key", "k", "n_blocks", "__or__", "__and__"):
+        assert not hasattr(f, name)
 
 
 def test_standard():
@@ -535,6 +544,8 @@ def test_modular():
     folded = f.copy()
     folded.fold(4)
     assert folded.n_blocks == 321 and folded.contains_many(np.arange(100_000)).all() and folded != f
+    for name in ("fill_ratio", "size_bits", "shrink_to_fpr", "__and__"):
+        assert not hasattr(f, name)
 
 
 @pytest.mark.parametrize("cls", ALL)

@@ -505,6 +505,21 @@ def test_failing_sources():
     assert f == empty()
 
 
+def test_a_capsule_is_consumed_once():
+    """The consumer moves the array out of its capsule and releases it: again is an error, not a second release."""
+    class Again:
+        def __init__(self, method, capsule):
+            setattr(type(self), method, lambda self, requested_schema=None: capsule)
+
+    f = empty()
+    for method, keys in (("__arrow_c_array__", pa.array(["ant", "bee"])), ("__arrow_c_stream__", pa.chunked_array([["cat"]]))):
+        again = Again(method, getattr(keys, method)())
+        f.update(again)
+        with pytest.raises((TypeError, ValueError)):
+            f.update(again)
+    assert f == one_by_one(["ant", "bee", "cat"])
+
+
 def test_answers_that_do_not_fit_into_memory_are_an_error():
     """A column may have no memory of its own: here all its values are one."""
     with_little_memory("""
