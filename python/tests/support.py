@@ -3,7 +3,6 @@
 import copy
 import importlib.util
 import operator
-import os
 import pathlib
 import pickle
 import subprocess
@@ -77,9 +76,15 @@ def buffers(data):
     return data, bytearray(data), memoryview(data), np.frombuffer(data, np.uint8), memoryview(data).cast("Q")
 
 
-def run_python(program, *arguments, timeout=600, **environment):
+def run_python(program, *arguments, timeout=600):
     """Runs a program in a fresh interpreter, and returns what it printed."""
-    done = python(program, *arguments, timeout=timeout, **environment)
+    if not sys.executable:
+        pytest.skip("no other Python can be started here")
+    try:
+        command = [sys.executable, "-c", program, *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        pytest.fail(f"no end after {timeout} seconds: a deadlock?")
     assert done.returncode == 0, f"exit status {done.returncode}:\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -137,18 +142,3 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc has the memory
 def with_little_memory(program, *arguments, timeout=600):
     """Runs a program that may call `limit`, with how many bytes it may allocate from then on, and `refused`."""
     return run_python(LITTLE_MEMORY + program, *arguments, timeout=timeout)
-
-
-def python(program, *arguments, timeout=600, **environment):
-    if not sys.executable:
-        pytest.skip("no other Python can be started here")
-    try:
-        return subprocess.run(
-            [sys.executable, "-c", program, *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            env={**os.environ, **environment},
-        )
-    except subprocess.TimeoutExpired:
-        pytest.fail(f"no end after {timeout} seconds: a deadlock?")

@@ -106,7 +106,8 @@ def test_larger_filters_are_folded():
     odd, tiny = BloomFilter.with_bits_per_key(8 * 7, 64), BloomFilter.with_bits_per_key(8, 64)
     for use in (lambda: bank.push(odd), lambda: bank.push(tiny), lambda: bank.replace(0, odd),
                 lambda: bank.replace(0, tiny), lambda: FilterBank([small, odd])):
-        with pytest.raises(ValueError, match="does not fit into a bank of 5"):
+        text = "^a filter of [17] blocks does not fit into a bank of 5: make all filters with the same expected_keys and fpr$"
+        with pytest.raises(ValueError, match=text):
             use()
     check(bank, filters, range(100))
 
@@ -143,7 +144,7 @@ def test_wrong_arguments_are_errors():
     for use in (bank.push, lambda f: bank.replace(0, f), lambda f: FilterBank([f, filters[0]])):
         with pytest.raises(ValueError, match="seeds 0x"):
             use(BloomFilter(30, seed=1))
-        with pytest.raises(ValueError, match="k = "):
+        with pytest.raises(ValueError, match=r"^filters with k = \d+ and k = \d+ cannot be combined: make both with the same "):
             use(BloomFilter.with_bits_per_key(2 * 16, 32))
     for slot in (9, -1, 2**63, 2**64, -(2**70)):
         for use in (bank.get, bank.clear, lambda slot: bank.replace(slot, filters[0])):
@@ -187,8 +188,6 @@ def test_keys_of_any_collection():
     for key in (None, 1.5, True, [1]):
         with pytest.raises(TypeError):
             bank.find(key)
-    with pytest.raises(OverflowError):
-        bank.find(2**64)
     with pytest.raises(TypeError):
         bank.find_many([1], True)
 

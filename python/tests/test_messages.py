@@ -225,11 +225,6 @@ def test_filters_that_cannot_be_combined():
     assert message(ValueError, ScalableBloomFilter.union, scalable) == (
         "filters with fpr = 0.01 and fpr = 0.1 cannot be combined: make both with the same fpr"
     )
-    bank = FilterBank([f])
-    assert message(ValueError, bank.push, other_k) == f"filters with k = {f.k} and k = {other_k.k} {remedy}"
-    assert message(ValueError, bank.push, prime) == (
-        "a filter of 21 blocks does not fit into a bank of 20: make all filters with the same expected_keys and fpr"
-    )
 
 
 def test_tables_that_are_no_keys():
