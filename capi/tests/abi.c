@@ -909,7 +909,8 @@ static void policies(void) {
 }
 
 /* Reads what another program wrote from docs/format.md, and writes the same bytes, bit for bit. */
-static void a_golden(const char *name, uint64_t seed, bloomline_view_t *open(const void *, size_t), allocator *allocate) {
+static void a_golden(const char *name, uint64_t seed, bloomline_view_t *open(const void *, size_t),
+                     allocator *allocate) {
   size_t n, length;
   void *golden = read_golden(name, &n);
   bloomline_view_t *view = open(golden, n);

@@ -21,6 +21,8 @@ const FILTERS = {
   "modular-16-modules.bin": { modules: 16, blocks: 2, k: 16, seed: 2n ** 64n - 1n, knownKeys: 3, keys: ANIMALS },
 };
 const FOOTER = 64;
+const view = (bytes) => new BloomView(bytes), bank = (bytes) => new FilterBank(bytes);
+const modular = (bytes) => ModularBloomFilter.fromBytes(bytes);
 
 /** An error that JavaScript can name, not a trap of WebAssembly. */
 function refused(call, message) {
@@ -41,7 +43,7 @@ test("every golden filter is listed here", () => {
 for (const [name, { keys, ...facts }] of Object.entries(FILTERS)) {
   test(name, () => {
     const bytes = golden(name), { modules, blocks, k, seed } = facts;
-    const opened = modules ? [ModularBloomFilter.fromBytes(bytes)] : [new BloomView(bytes), BloomFilter.fromBytes(bytes)];
+    const opened = modules ? [modular(bytes)] : [view(bytes), BloomFilter.fromBytes(bytes)];
     const absent = Array.from({ length: 1000 }, (_, i) => `absent ${i}`);
     for (const filter of opened) {
       for (const [fact, value] of Object.entries(facts)) assert.equal(filter[fact], value, fact);
@@ -154,8 +156,6 @@ test("files of other kinds are errors that name the kind", () => {
   }
 });
 
-const view = (bytes) => new BloomView(bytes), bank = (bytes) => new FilterBank(bytes);
-const modular = (bytes) => ModularBloomFilter.fromBytes(bytes);
 const SMALL = [
   ["standalone-short-9.bin", view], ["standalone-keys.bin", view], ["bank-3-slots.bin", bank], ["bank-9-slots.bin", bank],
   ["modular-3-modules.bin", modular],
