@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex};
 
 use bloomline::mix;
 use bloomline_adapters::Bloomline;
-use surrealkv::inspect::dump_sst;
 use surrealkv::{
     CipherPreference, CompactRangeOptions, FilterPolicy, Mode, Options, SoftwareKeyManager, Transaction,
     Tree, TreeBuilder,
@@ -25,14 +24,12 @@ type Policy = Option<Arc<dyn FilterPolicy>>;
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Small tables with small partitions, so that few keys fill many of both.
-const PARTITION_BYTES: usize = 1024;
-
 fn options() -> Options {
     Options::default()
         .with_max_memtable_size(256 << 10)
         .with_block_size(1 << 10)
         .with_target_file_size(32 << 10)
-        .with_index_partition_size(PARTITION_BYTES)
+        .with_index_partition_size(1 << 10)
 }
 
 fn bloomline() -> Policy {
@@ -54,14 +51,10 @@ impl Database {
         Self { runtime: Runtime::new().unwrap(), directory: tempfile::tempdir().unwrap(), options }
     }
 
-    fn try_open(&self, policy: Policy) -> surrealkv::Result<Tree> {
+    fn open(&self, policy: Policy) -> Tree {
         let _runtime = self.runtime.enter();
         let options = self.options.clone().with_path(self.directory.path().to_owned());
-        TreeBuilder::with_options(options.with_filter_policy(policy)).build()
-    }
-
-    fn open(&self, policy: Policy) -> Tree {
-        self.try_open(policy).unwrap()
+        TreeBuilder::with_options(options.with_filter_policy(policy)).build().unwrap()
     }
 
     fn close(&self, tree: Tree) {
@@ -237,89 +230,21 @@ fn no_key_is_lost_when_the_policy_of_a_database_changes() {
             database.write(&tree, &mut model, KEYS, 1);
             database.close(tree);
 
-            let tree = database.open(to());
-            assert_holds(&tree, &model, KEYS);
-            database.write(&tree, &mut model, KEYS, 2);
-            assert_holds(&tree, &model, KEYS);
-            database.close(tree);
-
-            // The tables have filters of both policies.
-            let tree = database.open(from());
-            assert_holds(&tree, &model, KEYS);
-            database.close(tree);
-
-            let tree = database.open(to());
-            compact(&tree);
-            assert_holds(&tree, &model, KEYS);
-            database.close(tree);
-            assert_holds(&database.open(from()), &model, KEYS);
+            // With tables of `from`, of both and of `to`.
+            for (seed, policy, compacts) in
+                [(2, to(), false), (3, from(), false), (4, to(), true), (5, from(), false)]
+            {
+                let tree = database.open(policy);
+                assert_holds(&tree, &model, KEYS);
+                database.write(&tree, &mut model, KEYS, seed);
+                if compacts {
+                    compact(&tree);
+                }
+                assert_holds(&tree, &model, KEYS);
+                database.close(tree);
+            }
         }
     }
-}
-
-#[test]
-fn a_compaction_gives_old_tables_the_filters_of_the_new_policy() {
-    const KEYS: u64 = 5_000;
-    let database = Database::new(options());
-    let mut model = Model::new();
-    let tree = database.open(own());
-    database.write(&tree, &mut model, KEYS, 0);
-    compact(&tree);
-    database.close(tree);
-
-    let observed = Observed::new(bloomline());
-    let tree = database.open(Some(observed.clone()));
-    assert_holds(&tree, &model, KEYS);
-    assert_eq!(observed.counts(), (0, 0), "the tables have another policy's filters");
-    compact(&tree);
-    assert_holds(&tree, &model, KEYS);
-    let (queries, rejections) = observed.counts();
-    assert!(queries > KEYS && rejections > KEYS, "{queries} queries, {rejections} rejections");
-}
-
-#[test]
-fn old_versions_and_snapshots_find_their_values() {
-    const KEYS: u64 = 1_000;
-    let database = Database::new(options().with_versioning(true, 0));
-    let tree = database.open(own());
-    let value = |i: u64, version: u64| mix(i << 8 | version).to_le_bytes();
-    let write = |tree: &Tree, version: u64| {
-        database.commit(tree, |transaction| {
-            for i in 0..KEYS {
-                transaction.set_at(key(i), value(i, version).as_slice(), version).unwrap();
-            }
-        });
-    };
-    let assert_has = |transaction: &Transaction, versions: u64| {
-        for i in 0..KEYS {
-            for version in 1..=versions {
-                let expected = Some(value(i, version).to_vec());
-                assert_eq!(
-                    transaction.get_at(key(i), version).unwrap(),
-                    expected,
-                    "key {i}, version {version}"
-                );
-            }
-            assert_eq!(transaction.get(key(i)).unwrap(), Some(value(i, versions).to_vec()));
-            assert_eq!(transaction.get(key(KEYS + i)).unwrap(), None);
-            assert_eq!(transaction.get_at(key(KEYS + i), versions).unwrap(), None);
-        }
-    };
-    (1..=3).for_each(|version| write(&tree, version));
-    compact(&tree);
-    database.close(tree);
-
-    let tree = database.open(bloomline());
-    let snapshot = tree.begin_with_mode(Mode::ReadOnly).unwrap();
-    for version in 4..=9 {
-        write(&tree, version);
-        compact(&tree);
-    }
-    assert_has(&snapshot, 3);
-    assert_has(&tree.begin_with_mode(Mode::ReadOnly).unwrap(), 9);
-    drop(snapshot);
-    database.close(tree);
-    assert_has(&database.open(bloomline()).begin_with_mode(Mode::ReadOnly).unwrap(), 9);
 }
 
 /// The directory for the child process of [`every_acknowledged_key_is_found_after_a_kill`].
@@ -422,26 +347,20 @@ fn flip(path: &Path, position: usize) {
     fs::write(path, bytes).unwrap();
 }
 
-/// A compacted, closed database, and where its filters lie.
-fn database_with_filters(policy: Policy) -> (Database, Model, Vec<(PathBuf, usize, usize)>) {
-    const KEYS: u64 = 3_000;
+#[test]
+fn damaged_filters_hide_no_key() {
     let database = Database::new(options());
-    let observed = Observed::new(policy);
+    let observed = Observed::new(bloomline());
     let tree = database.open(Some(observed.clone()));
     let mut model = Model::new();
-    database.write(&tree, &mut model, KEYS, 0);
+    database.write(&tree, &mut model, 3_000, 0);
     observed.created.lock().unwrap().clear();
     compact(&tree);
-    assert_holds(&tree, &model, KEYS);
+    assert_holds(&tree, &model, 3_000);
     database.close(tree);
     let filters = positions(&database.tables(), &observed.created.lock().unwrap());
     assert!(filters.len() > 4, "{} filters", filters.len());
-    (database, model, filters)
-}
 
-#[test]
-fn damaged_filters_hide_no_key() {
-    let (database, model, filters) = database_with_filters(bloomline());
     let policy = Bloomline::with_bits_per_key(10.0).unwrap();
     // In the lanes, which only the engine's checksum protects, and in the last byte.
     for place in [|_| 0, |length| length / 2, |length| length - 2, |length: usize| length - 1] {
@@ -463,66 +382,6 @@ fn damaged_filters_hide_no_key() {
     assert!(observed.counts().1 > 3_000, "the filters are in order again");
 }
 
-/// Damages every byte from the first filter of a table to its end, which are filters, their index, the table's index
-/// and its footer.
-#[test]
-fn damage_behind_the_filters_is_an_error_or_hides_no_key() {
-    let (database, model, filters) = database_with_filters(bloomline());
-    let (table, start, _) = filters.iter().min().unwrap();
-    let end = fs::metadata(table).unwrap().len() as usize;
-    let (mut errors, mut answers) = (0, 0);
-    for position in (*start..end).step_by(61) {
-        flip(table, position);
-        match database.try_open(bloomline()) {
-            Err(_) => errors += 1,
-            Ok(tree) => {
-                let transaction = tree.begin_with_mode(Mode::ReadOnly).unwrap();
-                for (key, value) in &model {
-                    match transaction.get(key) {
-                        Err(_) => errors += 1,
-                        Ok(found) => assert_eq!(found.as_ref(), Some(value), "byte {position}"),
-                    }
-                }
-                answers += 1;
-                drop(transaction);
-                database.close(tree);
-            }
-        }
-        flip(table, position);
-    }
-    assert!(errors > 0 && answers > 0, "{errors} errors, {answers} databases answered");
-}
-
-#[test]
-fn partitions_have_the_size_that_was_asked_for() {
-    for partition_bytes in [512, 1000, 4096, 16384] {
-        let database = Database::new(
-            options().with_index_partition_size(partition_bytes).with_target_file_size(64 << 20),
-        );
-        let observed = Observed::new(bloomline());
-        let tree = database.open(Some(observed.clone()));
-        database.commit(&tree, |transaction| {
-            for i in 0..30_000_u64 {
-                transaction.set(format!("{i:016}").as_str(), [0; 4].as_slice()).unwrap();
-            }
-        });
-        compact(&tree);
-        let filters = observed.created.lock().unwrap();
-        // Filters are rounded up to whole blocks.
-        assert!(filters.iter().all(|filter| filter.len() <= partition_bytes + 64));
-        // The last of a table is shorter, and an index that is full cuts a partition as well.
-        let full = filters.iter().filter(|filter| filter.len() + 128 > partition_bytes).count();
-        assert!(2 * full > filters.len(), "{full} full partitions of {}", filters.len());
-        let partitions = database.tables().into_iter().map(|table| {
-            let counts = dump_sst(table, false, true).unwrap().verified.unwrap();
-            counts.filter_partitions
-        });
-        assert!(partitions.sum::<usize>() >= 30_000 * 10 / 8 / partition_bytes);
-        drop(filters);
-        database.close(tree);
-    }
-}
-
 #[test]
 fn hashes_make_the_filter_that_their_keys_make() {
     let policy = bloomline().unwrap();
@@ -538,6 +397,11 @@ fn hashes_make_the_filter_that_their_keys_make() {
         assert_eq!(filter, policy.create_filter(&keys), "{n_keys} keys");
         assert_eq!(filter, distinct, "{n_keys} keys");
         assert!(keys.iter().all(|key| policy.may_contain(&filter, key)));
+    }
+    for bytes in [512, 1000, 4096, 16384] {
+        let keys: Vec<_> = (0..policy.filter_keys_per_partition(bytes) as u64).map(key).collect();
+        // Filters are rounded up to whole blocks.
+        assert!((bytes - 64..=bytes + 64).contains(&policy.create_filter(&keys).len()), "{bytes} bytes");
     }
     let n_keys = [0, 1, 8, 16384, usize::MAX].map(|bytes| policy.filter_keys_per_partition(bytes));
     assert_eq!(n_keys[..4], [1, 1, 6, 16384 * 8 / 10]);

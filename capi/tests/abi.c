@@ -42,39 +42,34 @@ enum { KEYS = 1000 };
 
 static const char *golden_directory, *file_path;
 
-/* The decimal digits of a number, as in the goldens. */
-static size_t key_of(unsigned number, char key[16]) { return (size_t)snprintf(key, 16, "%u", number); }
+/* The decimal digits of numbers, as in the goldens, and their hashes with seed 0. */
+static char digits[KEYS][16];
+static const char *keys[KEYS];
+static size_t lengths[KEYS];
+static uint64_t present[KEYS];
 
-static void hashes_of(uint64_t seed, uint64_t hashes[KEYS]) {
+static void make_keys(void) {
   for (unsigned i = 0; i < KEYS; ++i) {
-    char key[16];
-    const size_t length = key_of(i, key);
-    hashes[i] = bloomline_hash_key(key, length, seed);
+    lengths[i] = (size_t)snprintf(digits[i], sizeof *digits, "%u", i);
+    keys[i] = digits[i];
+    present[i] = bloomline_hash_key(keys[i], lengths[i], 0);
   }
 }
 
 static void insert_all(bloomline_filter_t *filter) {
-  for (unsigned i = 0; i < KEYS; ++i) {
-    char key[16];
-    const size_t length = key_of(i, key);
-    bloomline_filter_insert(filter, key, length);
-  }
+  for (unsigned i = 0; i < KEYS; ++i) bloomline_filter_insert(filter, keys[i], lengths[i]);
 }
 
 static bool has_all(const bloomline_filter_t *filter) {
   for (unsigned i = 0; i < KEYS; ++i) {
-    char key[16];
-    const size_t length = key_of(i, key);
-    if (!bloomline_filter_contains(filter, key, length)) return false;
+    if (!bloomline_filter_contains(filter, keys[i], lengths[i])) return false;
   }
   return true;
 }
 
 static bool view_has_all(const bloomline_view_t *view) {
   for (unsigned i = 0; i < KEYS; ++i) {
-    char key[16];
-    const size_t length = key_of(i, key);
-    if (!bloomline_view_contains(view, key, length)) return false;
+    if (!bloomline_view_contains(view, keys[i], lengths[i])) return false;
   }
   return true;
 }
@@ -264,9 +259,8 @@ static void seeds(void) {
 
 static void hashes_of_keys_and_batches(void) {
   bloomline_filter_t *one_by_one = filter_of_keys(), *batch = bloomline_filter_with_bits_per_key(KEYS, 10);
-  static uint64_t present[KEYS], absent[KEYS];
+  static uint64_t absent[KEYS];
   bool found[KEYS + 1];
-  hashes_of(0, present);
   for (unsigned i = 0; i < KEYS; ++i) absent[i] = bloomline_mix(i);
   SUCCEEDS(bloomline_filter_insert_hash(batch, present[0]));
   SUCCEEDS(!bloomline_filter_insert_hash(batch, present[0]));
@@ -436,36 +430,37 @@ static void a_form(const bloomline_filter_t *filter, size_t size, writer *write,
   bloomline_free(bytes);
 }
 
+static void both_forms(const bloomline_filter_t *filter) {
+  a_form(filter, bloomline_filter_compact_len(filter), bloomline_filter_write_compact, bloomline_filter_to_compact);
+  a_form(filter, bloomline_filter_standalone_len(filter), bloomline_filter_write_standalone,
+         bloomline_filter_to_standalone);
+}
+
 static void bytes_of_filters(void) {
   /* Key counts that give filters of all forms: short, whole blocks, many. */
   for (unsigned n = 0; n < 600; n += n < 70 ? 1 : 41) {
     bloomline_builder_t *builder = bloomline_builder_with_bits_per_key(10);
     for (unsigned i = 0; i < n; ++i) bloomline_builder_insert_hash(builder, bloomline_mix(i));
     bloomline_filter_t *filter = bloomline_builder_finish(builder);
-    a_form(filter, bloomline_filter_compact_len(filter), bloomline_filter_write_compact, bloomline_filter_to_compact);
-    a_form(filter, bloomline_filter_standalone_len(filter), bloomline_filter_write_standalone,
-           bloomline_filter_to_standalone);
+    both_forms(filter);
     bloomline_filter_free(filter);
     bloomline_builder_free(builder);
   }
   for (size_t n_blocks = 60; n_blocks < 70; ++n_blocks) {
     bloomline_filter_t *filter = bloomline_filter_with_blocks(n_blocks, 6);
     insert_all(filter);
-    a_form(filter, bloomline_filter_compact_len(filter), bloomline_filter_write_compact, bloomline_filter_to_compact);
+    both_forms(filter);
     bloomline_filter_clear(filter);
-    a_form(filter, bloomline_filter_standalone_len(filter), bloomline_filter_write_standalone,
-           bloomline_filter_to_standalone);
+    both_forms(filter);
     bloomline_filter_free(filter);
   }
 }
 
 static void views(void) {
   bloomline_filter_t *filter = filter_of_keys(), *copy;
-  static uint64_t present[KEYS];
   bool found[KEYS];
   size_t n;
   unsigned char *bytes = (unsigned char *)bloomline_filter_to_compact(filter, &n);
-  hashes_of(0, present);
   for (unsigned offset = 0; offset < 9; ++offset) {
     unsigned char *moved = (unsigned char *)malloc(n + offset);
     memcpy(moved + offset, bytes, n);
@@ -573,9 +568,7 @@ static void null_and_malformed_bytes(void) {
 }
 
 static void atomic_filters(void) {
-  static uint64_t present[KEYS];
   bool found[KEYS];
-  hashes_of(0, present);
   bloomline_atomic_filter_t *shared = bloomline_atomic_filter_with_bits_per_key(KEYS, 10);
   CHECK(shared != NULL && bloomline_atomic_filter_fill_ratio(shared) == 0);
   CHECK(bloomline_atomic_filter_k(shared) == 7 && bloomline_atomic_filter_n_blocks(shared) == 20);
@@ -778,9 +771,7 @@ static void builders(void) {
   CHECK(builder != NULL && bloomline_builder_len(builder) == 0);
   SUCCEEDS(bloomline_builder_set_seed(builder, 7) == BLOOMLINE_OK);
   for (unsigned i = 0; i < KEYS; ++i) {
-    char key[16];
-    const size_t n = key_of(i, key);
-    SUCCEEDS(bloomline_builder_insert(builder, key, n) == BLOOMLINE_OK);
+    SUCCEEDS(bloomline_builder_insert(builder, keys[i], lengths[i]) == BLOOMLINE_OK);
   }
   SUCCEEDS(bloomline_builder_insert(builder, NULL, 0) == BLOOMLINE_OK);
   CHECK(bloomline_builder_len(builder) == KEYS + 1);
@@ -833,19 +824,10 @@ static void builders(void) {
 
 /* With each other, and with the size of a filter of `KEYS` keys. */
 static void policies_agree(const bloomline_policy_t *policy, size_t size) {
-  static char text[KEYS][16];
-  static const char *keys[KEYS];
-  static size_t lengths[KEYS];
-  static uint64_t hashes[KEYS];
-  for (unsigned i = 0; i < KEYS; ++i) {
-    lengths[i] = key_of(i, text[i]);
-    keys[i] = text[i];
-  }
-  hashes_of(0, hashes);
   for (size_t n = 0; n <= KEYS; n += n < 127 ? 1 : 97) {
     size_t length, of_hashes;
     char *filter = bloomline_policy_create_filter(policy, keys, lengths, n, &length);
-    char *same = bloomline_policy_create_filter_from_hashes(policy, hashes, n, &of_hashes);
+    char *same = bloomline_policy_create_filter_from_hashes(policy, present, n, &of_hashes);
     CHECK(filter != NULL && length != 0);
     CHECK(same != NULL && same_bytes(filter, length, same, of_hashes));
     CHECK(n != KEYS || length == size);
@@ -875,8 +857,8 @@ static void policies_of_low_rates(void) {
 }
 
 static void policies(void) {
-  const char *keys[3] = {"ant", NULL, "bee"};
-  size_t lengths[3] = {3, 0, 3}, length;
+  const char *some[3] = {"ant", NULL, "bee"};
+  size_t some_lengths[3] = {3, 0, 3}, length;
   uint64_t hash = 42;
   bloomline_policy_t *policy = bloomline_policy_with_fpr(0.001);
   CHECK(policy != NULL);
@@ -886,7 +868,7 @@ static void policies(void) {
   CHECK(policy != NULL && strncmp(bloomline_policy_name(), "bloomline.", 10) == 0);
   policies_agree(policy, 20 * 64 + 1);
 
-  char *filter = bloomline_policy_create_filter(policy, keys, lengths, 3, &length);
+  char *filter = bloomline_policy_create_filter(policy, some, some_lengths, 3, &length);
   CHECK(filter != NULL);
   CHECK(bloomline_policy_key_may_match(policy, "bee", 3, filter, length));
   CHECK(bloomline_policy_key_may_match(policy, NULL, 0, filter, length));
@@ -906,15 +888,15 @@ static void policies(void) {
   filter = bloomline_policy_create_filter(policy, NULL, NULL, 0, &length);
   CHECK(filter != NULL && length != 0 && !bloomline_policy_key_may_match(policy, "cat", 3, filter, length));
   bloomline_free(filter);
-  NULL_FAILS("keys", bloomline_policy_create_filter(policy, NULL, lengths, 3, &length) == NULL);
+  NULL_FAILS("keys", bloomline_policy_create_filter(policy, NULL, some_lengths, 3, &length) == NULL);
   CHECK(length == 0);
-  NULL_FAILS("lengths", bloomline_policy_create_filter(policy, keys, NULL, 3, &length) == NULL);
-  NULL_FAILS("length", bloomline_policy_create_filter(policy, keys, lengths, 3, NULL) == NULL);
-  NULL_FAILS("policy", bloomline_policy_create_filter(NULL, keys, lengths, 3, &length) == NULL);
+  NULL_FAILS("lengths", bloomline_policy_create_filter(policy, some, NULL, 3, &length) == NULL);
+  NULL_FAILS("length", bloomline_policy_create_filter(policy, some, some_lengths, 3, NULL) == NULL);
+  NULL_FAILS("policy", bloomline_policy_create_filter(NULL, some, some_lengths, 3, &length) == NULL);
   FAILS(BLOOMLINE_INVALID_ARGUMENT, "keys is longer",
-        bloomline_policy_create_filter(policy, keys, lengths, TOO_LONG, &length) == NULL);
-  lengths[1] = 1;
-  NULL_FAILS("key", bloomline_policy_create_filter(policy, keys, lengths, 3, &length) == NULL);
+        bloomline_policy_create_filter(policy, some, some_lengths, TOO_LONG, &length) == NULL);
+  some_lengths[1] = 1;
+  NULL_FAILS("key", bloomline_policy_create_filter(policy, some, some_lengths, 3, &length) == NULL);
   CHECK(length == 0);
   NULL_FAILS("hashes", bloomline_policy_create_filter_from_hashes(policy, NULL, 1, &length) == NULL);
   NULL_FAILS("length", bloomline_policy_create_filter_from_hashes(policy, &hash, 1, NULL) == NULL);
@@ -927,34 +909,29 @@ static void policies(void) {
 }
 
 /* Reads what another program wrote from docs/format.md, and writes the same bytes, bit for bit. */
-static void goldens(void) {
+static void a_golden(const char *name, uint64_t seed, bloomline_view_t *open(const void *, size_t),
+                     allocator *allocate) {
   size_t n, length;
-  void *golden = read_golden("compact-100-blocks.bin", &n), *bytes;
-  bloomline_view_t *view = bloomline_view_from_compact(golden, n);
-  CHECK(view != NULL && bloomline_view_n_blocks(view) == 100 && bloomline_view_k(view) == 11 && view_has_all(view));
+  void *golden = read_golden(name, &n);
+  bloomline_view_t *view = open(golden, n);
+  CHECK(view != NULL && bloomline_view_n_blocks(view) == 100 && bloomline_view_k(view) == 11);
+  CHECK(bloomline_view_seed(view) == seed && view_has_all(view));
   bloomline_view_free(view);
   bloomline_filter_t *filter = bloomline_filter_with_blocks(100, 11);
+  bloomline_filter_set_seed(filter, seed);
   insert_all(filter);
-  bytes = bloomline_filter_to_compact(filter, &length);
+  void *bytes = allocate(filter, &length);
   CHECK(same_bytes(bytes, length, golden, n));
   bloomline_free(bytes);
-  free(golden);
-
-  golden = read_golden("standalone-100-blocks.bin", &n);
-  view = bloomline_view_from_standalone(golden, n);
-  CHECK(view != NULL && bloomline_view_seed(view) == 0x5eed && view_has_all(view));
-  CHECK(bloomline_view_verify(view) == BLOOMLINE_OK);
-  bloomline_view_free(view);
-  bloomline_filter_clear(filter);
-  bloomline_filter_set_seed(filter, 0x5eed);
-  insert_all(filter);
-  bytes = bloomline_filter_to_standalone(filter, &length);
-  CHECK(same_bytes(bytes, length, golden, n));
-  bloomline_free(bytes);
-  free(golden);
   bloomline_filter_free(filter);
+  free(golden);
+}
 
-  golden = read_golden("compact-short-1.bin", &n);
+static void goldens(void) {
+  a_golden("compact-100-blocks.bin", 0, bloomline_view_from_compact, bloomline_filter_to_compact);
+  a_golden("standalone-100-blocks.bin", 0x5eed, bloomline_view_from_standalone, bloomline_filter_to_standalone);
+  size_t n;
+  void *golden = read_golden("compact-short-1.bin", &n);
   CHECK(bloomline_compact_contains(golden, n, "ant", 3) && bloomline_compact_contains(golden, n, "bee", 3));
   CHECK(bloomline_compact_contains(golden, n, "cat", 3) && !bloomline_compact_contains(golden, n, "dog", 3));
   free(golden);
@@ -972,10 +949,8 @@ static void *look_up(void *argument) {
   for (unsigned round = 0; round < 20; ++round) {
     CHECK(has_all(shared->filter));
     for (unsigned i = 0; i < KEYS; ++i) {
-      char key[16];
-      const size_t length = key_of(i, key);
-      CHECK(bloomline_policy_key_may_match(shared->policy, key, length, shared->bytes, shared->n));
-      CHECK(bloomline_policy_key_may_match(shared->policy, key, length, shared->bytes, 1));
+      CHECK(bloomline_policy_key_may_match(shared->policy, keys[i], lengths[i], shared->bytes, shared->n));
+      CHECK(bloomline_policy_key_may_match(shared->policy, keys[i], lengths[i], shared->bytes, 1));
     }
   }
   return NULL;
@@ -1002,6 +977,7 @@ int main(int argc, char **argv) {
   if (argc != 3) return fprintf(stderr, "usage: %s DIRECTORY FILE\n", argv[0]), 2;
   golden_directory = argv[1];
   file_path = argv[2];
+  make_keys();
   about();
   errors();
   errors_are_of_a_thread();

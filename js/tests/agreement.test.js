@@ -1,7 +1,7 @@
 // The same answers and bytes as Rust: through the bloomline command, whose path is in BLOOMLINE_CLI.
 
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 import { BloomFilter, BloomView } from "bloomline";
@@ -17,7 +17,7 @@ function answers(filter, keys) {
 }
 
 test("a million texts of all planes", { skip: SKIP }, (t) => {
-  const folder = scratch(t), path = join(folder, "theirs"), ours = join(folder, "ours");
+  const path = join(scratch(t), "theirs");
   const texts = randomTexts(1_000_000, 5);
   const present = texts.filter((_, i) => i % 2);
   // A high rate: every other absent key tells whether the bits are the same.
@@ -32,9 +32,7 @@ test("a million texts of all planes", { skip: SKIP }, (t) => {
   assert(Buffer.from(filter.toBytes()).equals(readFileSync(path)));
   filter.clear();
   for (const key of present) filter.add(key);
-  writeFileSync(ours, filter.toBytes());
-  assert(readFileSync(ours).equals(readFileSync(path)));
-  assert(lines(found).equals(bloomline(["check", ours], lines(texts))));
+  assert(Buffer.from(filter.toBytes()).equals(readFileSync(path)));
 });
 
 test("a million integers of all widths", { skip: SKIP }, (t) => {

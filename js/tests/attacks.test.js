@@ -3,11 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { BloomFilter } from "bloomline";
-
-const LIB = import.meta.resolve("bloomline");
-/** Another instance of the package, which a failure may break. */
-const fresh = () => import(`${LIB}?attacks${instances++}`);
-let instances = 0;
+import { fresh } from "./support.js";
 
 const large = () => new BloomFilter({ blocks: 1000, k: 6 });
 

@@ -3,7 +3,7 @@
 // With SCREENSHOTS, a folder, pictures of the page go there.
 
 import assert from "node:assert/strict";
-import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -11,10 +11,9 @@ import { pathToFileURL } from "node:url";
 import { build } from "esbuild";
 import { BloomFilter, BloomView, FilterBank, ModularBloomFilter, sizing } from "../dist/bloomline.js";
 import { launch, skip } from "./chromium.js";
+import { GOLDEN, golden, goldenKeys } from "./support.js";
 
 const URL_OF_PAGE = pathToFileURL(join(import.meta.dirname, "../page/index.html")).href;
-const GOLDEN = join(import.meta.dirname, "../../tests/golden");
-const golden = (name) => readFileSync(join(GOLDEN, name));
 
 if (skip) {
   console.log(`skipped: ${skip}`);
@@ -479,9 +478,9 @@ test("a dropped file answers as the package", async (t) => {
   }
 
   // The goldens: text and integers that were inserted, and others.
-  const rows = golden("keys.tsv").toString().trim().split("\n").slice(1).map((line) => line.split("\t"));
-  const texts = rows.filter(([type, value]) => type === "text" && !value.includes("\\")).map(([, value]) => value);
-  const integers = rows.filter(([type]) => /^u?int\d/.test(type)).map(([, value]) => BigInt(value));
+  const rows = goldenKeys();
+  const texts = rows.filter(({ type, value }) => type === "text" && !value.includes("\0")).map(({ value }) => value);
+  const integers = rows.filter(({ type }) => /^u?int\d/.test(type)).map(({ value }) => BigInt(value));
   assert.ok(texts.length >= 10 && integers.length >= 40, `${texts.length}, ${integers.length}`);
   await drop(page, "standalone-keys.bin", golden("standalone-keys.bin"));
   const view = new BloomView(golden("standalone-keys.bin"));
@@ -773,16 +772,6 @@ test("inputs have names, and errors belong to them", async (t) => {
   for (const id of ["keys", "fpr", "bits", "key", "file", "ask"]) {
     assert.equal(await page.locator(`#${id}`).getAttribute("aria-describedby"), `${id}-error`);
   }
-});
-
-test("from navigation to the first drawing", async (t) => {
-  const times = [];
-  for (let i = 0; i < 5; i++) {
-    const page = await open(t);
-    times.push(await page.evaluate(() => performance.getEntriesByName("drawn")[0].startTime));
-    await page.close();
-  }
-  t.diagnostic(`drawn after ${times.map((time) => Math.round(time)).join(", ")} ms`);
 });
 
 test("no page complained, and nothing left the folder", () => {

@@ -59,6 +59,11 @@ export function randomTexts(count, seed) {
   });
 }
 
+const LIB = import.meta.resolve("bloomline");
+let instances = 0;
+/** Another instance of the package, with memory and room for keys of its first size, which a failure may break. */
+export const fresh = () => import(`${LIB}?${instances++}`);
+
 /** The path of the command line, or a reason to skip. */
 export const CLI = process.env.BLOOMLINE_CLI;
 export const SKIP = CLI ? false : "BLOOMLINE_CLI is not the path of the bloomline command";

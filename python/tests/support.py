@@ -1,12 +1,14 @@
 """What several test files need: the format in plain Python, and what a key of each type stands for."""
 
+import copy
 import importlib.util
 import operator
-import os
 import pathlib
+import pickle
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from bloomline import BloomFilter, CountingBloomFilter, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter
@@ -14,6 +16,8 @@ from bloomline import BloomFilter, CountingBloomFilter, ModularBloomFilter, Scal
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
 FOOTER_BYTES = 64
+COPIES = [lambda f: f.copy(), copy.copy, copy.deepcopy,
+          *(lambda f, protocol=protocol: pickle.loads(pickle.dumps(f, protocol)) for protocol in range(6))]
 ALL = [BloomFilter, CountingBloomFilter, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter]
 
 
@@ -67,9 +71,20 @@ def one_by_one(keys, like=None):
     return filter
 
 
-def run_python(program, *arguments, timeout=600, **environment):
+def buffers(data):
+    """What may hold bytes."""
+    return data, bytearray(data), memoryview(data), np.frombuffer(data, np.uint8), memoryview(data).cast("Q")
+
+
+def run_python(program, *arguments, timeout=600):
     """Runs a program in a fresh interpreter, and returns what it printed."""
-    done = python(program, *arguments, timeout=timeout, **environment)
+    if not sys.executable:
+        pytest.skip("no other Python can be started here")
+    try:
+        command = [sys.executable, "-c", program, *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        pytest.fail(f"no end after {timeout} seconds: a deadlock?")
     assert done.returncode == 0, f"exit status {done.returncode}:\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -105,29 +120,25 @@ def hammer(program, *arguments):
     run_python(HAMMER + program, *arguments)
 
 
-def python(program, *arguments, timeout=600, **environment):
-    if not sys.executable:
-        pytest.skip("no other Python can be started here")
+LITTLE_MEMORY = """
+import resource, sys
+
+def limit(more):
+    with open("/proc/self/statm") as statm:
+        used = int(statm.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + more, resource.RLIM_INFINITY))
+
+def refused(use, text="out of memory"):
     try:
-        return subprocess.run(
-            [sys.executable, "-c", program, *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            env={**os.environ, **environment},
-        )
-    except subprocess.TimeoutExpired:
-        pytest.fail(f"no end after {timeout} seconds: a deadlock?")
+        use()
+    except MemoryError as error:
+        assert text in str(error), repr(error)
+    else:
+        raise AssertionError(f"{use}: no error")
+"""
+linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc has the memory in use")
 
 
-def command():
-    """The path of the `bloomline` command; skips the test where none was built."""
-    named = os.environ.get("BLOOMLINE_CLI")
-    if named:
-        assert os.access(named, os.X_OK), f"BLOOMLINE_CLI={named} is no executable file"
-        return named
-    built = [ROOT / "target" / profile / "bloomline" for profile in ("release", "debug")]
-    built = [path for path in built if path.exists()]
-    if not built:
-        pytest.skip("no `bloomline` command: cargo build -p bloomline-cli, or set BLOOMLINE_CLI")
-    return str(max(built, key=lambda path: path.stat().st_mtime))
+def with_little_memory(program, *arguments, timeout=600):
+    """Runs a program that may call `limit`, with how many bytes it may allocate from then on, and `refused`."""
+    return run_python(LITTLE_MEMORY + program, *arguments, timeout=timeout)

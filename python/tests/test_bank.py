@@ -1,9 +1,6 @@
 """Banks answer as their filters do, one by one; bytes, files, damage, threads."""
 
-import copy
 import doctest
-import pickle
-import sys
 
 import numpy as np
 import pytest
@@ -11,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bloomline import BloomFilter, BloomView, DecodeError, FilterBank, StandardBloomFilter
-from support import hammer, run_python
+from support import COPIES, buffers, hammer, linux, with_little_memory
 from test_properties import forged, keys, seeds
 
 
@@ -109,7 +106,8 @@ def test_larger_filters_are_folded():
     odd, tiny = BloomFilter.with_bits_per_key(8 * 7, 64), BloomFilter.with_bits_per_key(8, 64)
     for use in (lambda: bank.push(odd), lambda: bank.push(tiny), lambda: bank.replace(0, odd),
                 lambda: bank.replace(0, tiny), lambda: FilterBank([small, odd])):
-        with pytest.raises(ValueError, match="does not fit into a bank of 5"):
+        text = "^a filter of [17] blocks does not fit into a bank of 5: make all filters with the same expected_keys and fpr$"
+        with pytest.raises(ValueError, match=text):
             use()
     check(bank, filters, range(100))
 
@@ -146,7 +144,7 @@ def test_wrong_arguments_are_errors():
     for use in (bank.push, lambda f: bank.replace(0, f), lambda f: FilterBank([f, filters[0]])):
         with pytest.raises(ValueError, match="seeds 0x"):
             use(BloomFilter(30, seed=1))
-        with pytest.raises(ValueError, match="k = "):
+        with pytest.raises(ValueError, match=r"^filters with k = \d+ and k = \d+ cannot be combined: make both "):
             use(BloomFilter.with_bits_per_key(2 * 16, 32))
     for slot in (9, -1, 2**63, 2**64, -(2**70)):
         for use in (bank.get, bank.clear, lambda slot: bank.replace(slot, filters[0])):
@@ -190,8 +188,6 @@ def test_keys_of_any_collection():
     for key in (None, 1.5, True, [1]):
         with pytest.raises(TypeError):
             bank.find(key)
-    with pytest.raises(OverflowError):
-        bank.find(2**64)
     with pytest.raises(TypeError):
         bank.find_many([1], True)
 
@@ -199,8 +195,8 @@ def test_keys_of_any_collection():
 def test_answers_without_room_are_an_error_before_the_keys_are_read():
     """The limit has room for the hashes of the keys, but not for the answers: a terabyte, or packed an eighth of it."""
     pytest.importorskip("resource")
-    grown = run_python("""
-import mmap, resource
+    grown = with_little_memory("""
+import mmap
 import numpy as np, pyarrow as pa
 from bloomline import BloomFilter, FilterBank
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
@@ -211,12 +207,7 @@ mapped = pa.Array.from_buffers(pa.int8(), n, [None, pa.py_buffer(mmap.mmap(-1, n
 before = peak()
 for keys in (np.broadcast_to(np.int64(1), n), mapped, pa.chunked_array([mapped]), range(n)):
     for packed, bytes in ((False, 1_000 * n), (True, 125 * n)):
-        try:
-            bank.find_many(keys, packed=packed)
-        except MemoryError as error:
-            assert f"cannot allocate {bytes} bytes for the answers" in str(error), repr(error)
-        else:
-            raise SystemExit("no error")
+        refused(lambda: bank.find_many(keys, packed=packed), f"cannot allocate {bytes} bytes for the answers")
 print(peak() - before)
 """, timeout=60)
     assert int(grown) < 50, grown
@@ -243,7 +234,7 @@ def test_bytes_round_trip(tmp_path):
     bank = FilterBank(filters, 100)
     data = bank.to_bytes()
     assert type(data) is bytes
-    for buffer in (data, bytearray(data), memoryview(data), np.frombuffer(data, np.uint8), memoryview(data).cast("Q")):
+    for buffer in buffers(data):
         read = FilterBank.from_bytes(buffer)
         assert read.to_bytes() == data and read.capacity == 32
         read.push(filters[0])
@@ -253,13 +244,11 @@ def test_bytes_round_trip(tmp_path):
         assert FilterBank.open(path).to_bytes() == data
     assert [path.name for path in tmp_path.iterdir()] == ["b"]
     check(FilterBank.open(path), filters, range(40))
-    for copied in (bank.copy(), copy.copy(bank), copy.deepcopy(bank)):
-        assert copied.to_bytes() == data and copied.capacity == bank.capacity
-        copied.clear(0)
-    for protocol in range(6):
-        copied = pickle.loads(pickle.dumps(bank, protocol))
+    for copy in COPIES:
+        copied = copy(bank)
         assert copied.to_bytes() == data and type(copied) is FilterBank
         copied.clear(0)
+    assert all(copy(bank).capacity == bank.capacity for copy in COPIES[:3]), "pickles have no room to spare"
     assert bank.to_bytes() == data
     for wrong in ("text", None, 17, [1, 2]):
         with pytest.raises(TypeError):
@@ -306,10 +295,9 @@ def test_damage_of_a_view_gets_no_valid_checksum():
 
 # Memory and threads
 
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc has the memory in use")
+@linux
 def test_memory_that_cannot_be_had_is_an_error(tmp_path):
-    run_python("""
-import resource, sys
+    with_little_memory("""
 import numpy as np
 from bloomline import BloomFilter, FilterBank
 bank = FilterBank([BloomFilter(10**7)] * 8)
@@ -317,18 +305,12 @@ wide = FilterBank([BloomFilter(1)] * 4_000)
 data, keys, path = bank.to_bytes(), np.arange(10**7), sys.argv[1]
 bank.save(path)
 f = bank.get(0)
-with open("/proc/self/statm") as statm:
-    used = int(statm.read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (used + (8 << 20), resource.RLIM_INFINITY))
-for i, use in enumerate([bank.copy, bank.to_bytes, lambda: FilterBank.from_bytes(data), lambda: FilterBank.open(path),
-                         lambda: bank.reserve(9), lambda: bank.get(0), lambda: FilterBank([f]),
-                         lambda: bank.find_many(keys), lambda: wide.find_many(keys[:100_000])]):
-    try:
-        use()
-    except MemoryError as error:
-        assert "allocate" in str(error) or "memory" in str(error), repr(error)
-    else:
-        raise SystemExit(f"use {i}: no error")
+limit(8 << 20)
+for use in (bank.copy, bank.to_bytes, lambda: FilterBank.from_bytes(data), lambda: FilterBank.open(path),
+            lambda: bank.reserve(9), lambda: bank.get(0), lambda: FilterBank([f])):
+    refused(use)
+for use in (lambda: bank.find_many(keys), lambda: wide.find_many(keys[:100_000])):
+    refused(use, "cannot allocate")
 assert len(bank) == 8 and bank.find("ant").tolist() == []
 """, tmp_path / "b")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bloomline import BloomFilter, FilterBuilder, KeyKindWarning, ScalableBloomFilter
-from support import has_bits_of, run_python
+from support import has_bits_of, linux, with_little_memory
 
 
 def test_a_builder_makes_the_filter_that_fits():
@@ -86,41 +86,27 @@ def test_union_of_scalable_filters():
         ScalableBloomFilter.union([f, scalable(["ant"], seed=5)])
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc has the memory in use")
+@linux
 def test_memory_for_growth_that_cannot_be_had_is_an_error():
     """The process used to end."""
-    run_python("""
-import resource
+    with_little_memory("""
 import numpy as np
 from bloomline import FilterBuilder, ScalableBloomFilter
-
-def limit(more):
-    with open("/proc/self/statm") as statm:
-        used = int(statm.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + more, resource.RLIM_INFINITY))
-
-def refused(use):
-    try:
-        use()
-    except MemoryError as error:
-        assert "out of memory: cannot allocate" in str(error), repr(error)
-    else:
-        raise SystemExit("no error")
-
 f = ScalableBloomFilter(10_000_000)
 keys = np.arange(9_999_000)
 f.update(keys)
 other, small = f.copy(), ScalableBloomFilter(100)
 small.add(17)
 limit(8 << 20)
-refused(lambda: f.update(range(10_000_000, 20_000_000)))
+text = "out of memory: cannot allocate"
+refused(lambda: f.update(range(10_000_000, 20_000_000)), text)
 for key in range(20_000_000, 20_000_100):
     try:
         f.add(key)
     except MemoryError as error:
         assert str(error).endswith(": the filter keeps the keys before"), repr(error)
-refused(lambda: ScalableBloomFilter.union([f, other]))
-refused(lambda: ScalableBloomFilter.union([small, other]))
+refused(lambda: ScalableBloomFilter.union([f, other]), text)
+refused(lambda: ScalableBloomFilter.union([small, other]), text)
 assert f.contains_many(keys[::100]).all()
 limit(1 << 30)
 f.update(np.arange(10_000_000, 10_100_000))
@@ -128,7 +114,7 @@ assert f.contains_many(np.arange(10_000_000, 10_100_000)).all()
 
 builder = FilterBuilder()
 limit(64 << 20)
-refused(lambda: builder.update(range(100_000_000)))
+refused(lambda: builder.update(range(100_000_000)), text)
 n = len(builder)
 assert n > 1_000_000
 limit(1 << 30)

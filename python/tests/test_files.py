@@ -3,20 +3,17 @@
 import errno
 import os
 import pathlib
-import pickle
-import shutil
 import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 
 import numpy as np
 import pytest
 
 from bloomline import BloomFilter, BloomView, DecodeError
-from support import ALL, python, run_python
+from support import ALL, run_python
 
 unix = pytest.mark.skipif(os.name != "posix", reason="not on this system")
 
@@ -52,12 +49,6 @@ def test_save_and_open(cls, tmp_path):
         assert type(view) is BloomView and (view.k, view.n_blocks, view.seed) == (f.k, f.n_blocks, 3)
         assert view.contains_many(range(5_000)).tolist() == f.contains_many(range(5_000)).tolist()
         assert 17 in view and view.to_filter() == f
-
-
-def test_save_into_the_current_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    filled().save("f.bloom")
-    assert files(tmp_path) == ["f.bloom"] and BloomFilter.open("f.bloom").to_filter() == filled()
 
 
 @unix
@@ -127,32 +118,6 @@ def test_damage_is_found_unless_only_the_footer_is_read(tmp_path):
         BloomFilter.open(path, mmap=False, verify=False)
 
 
-@pytest.mark.parametrize("cls", ALL)
-def test_pickles_travel_between_processes(cls, tmp_path):
-    """Python's own hash of text differs between the two: nothing may depend on it."""
-    program = """
-import pickle, sys
-import bloomline
-f = pickle.load(open(sys.argv[1], "rb"))
-assert all(word in f for word in ["ant", b"bee", 17]) and "dog" not in f
-assert pickle.loads(pickle.dumps(f)) == f
-f.update(["dog", 18])
-pickle.dump(f, open(sys.argv[2], "wb"))
-f.save(sys.argv[3])
-print(hash("ant"))
-"""
-    f = cls(100, seed=7)
-    f.update(["ant", b"bee", 17])
-    sent, returned, saved = tmp_path / "sent", tmp_path / "returned", tmp_path / "saved"
-    sent.write_bytes(pickle.dumps(f))
-    hashes = {run_python(program, sent, returned, saved, PYTHONHASHSEED=str(seed)) for seed in (1, 2)}
-    assert len(hashes) == 2
-    f.update(["dog", 18])
-    g = pickle.loads(returned.read_bytes())
-    assert g == f and (cls is not BloomFilter or g.expected_keys == 100)
-    assert cls.from_bytes(saved.read_bytes()) == f
-
-
 # Failures
 
 @unix
@@ -168,56 +133,6 @@ def test_a_folder_that_is_missing(cls, tmp_path):
     with pytest.raises(TypeError):
         filled(cls).save(17)
     assert (tmp_path / "file").read_text() == "text" and files(tmp_path) == ["file"]
-
-
-NOBODY = """
-import os, sys
-from bloomline import BloomFilter
-BloomFilter(1).contains_many([1])  # all modules are loaded: the other user may not be able to read them
-if os.getuid() == 0:
-    os.setgroups([])
-    os.setgid(65534)
-    os.setuid(65534)
-"""
-
-
-@unix
-@pytest.mark.skipif(os.stat("/").st_mode & 0o5 != 0o5, reason="other users cannot reach any folder: / is closed to them")
-def test_a_folder_that_is_not_writable():
-    folder = pathlib.Path(tempfile.mkdtemp())  # pytest's folders are closed to other users
-    try:
-        folder.chmod(0o755)
-        path = folder / "f.bloom"
-        filled().save(path)
-        path.chmod(0o644)
-        if os.getuid() != 0:
-            folder.chmod(0o555)
-        run_python(NOBODY + """
-import errno
-f = BloomFilter(10)
-for name in ("f.bloom", "new.bloom"):
-    try:
-        f.save(os.path.join(sys.argv[1], name))
-    except PermissionError as error:
-        assert error.errno == errno.EACCES and sys.argv[1] in str(error), repr(error)
-    else:
-        raise SystemExit("saved")
-assert BloomFilter.open(os.path.join(sys.argv[1], "f.bloom")).contains_many(range(1000)).all()
-""", folder)
-        assert files(folder) == ["f.bloom"] and BloomFilter.open(path).to_filter() == filled()
-        path.chmod(0)
-        run_python(NOBODY + """
-for mmap in (True, False):
-    try:
-        BloomFilter.open(os.path.join(sys.argv[1], "f.bloom"), mmap=mmap)
-    except PermissionError:
-        pass
-    else:
-        raise SystemExit("opened")
-""", folder)
-    finally:
-        folder.chmod(0o755)
-        shutil.rmtree(folder)
 
 
 @unix
@@ -275,60 +190,9 @@ while True:
 
 
 @unix
-def test_symbolic_links_stay(tmp_path):
-    (tmp_path / "folder").mkdir()
-    target, link = tmp_path / "folder" / "f.bloom", tmp_path / "link"
-    link.symlink_to("folder/f.bloom")  # which leads to nothing yet
-    for new in (filled(), filled(count=2_000)):
-        new.save(link)
-        assert link.is_symlink() and os.readlink(link) == "folder/f.bloom"
-        assert BloomFilter.open(target).to_filter() == BloomFilter.open(link).to_filter() == new
-        assert files(tmp_path / "folder") == ["f.bloom"] and files(tmp_path) == ["folder", "link"]
-    loop = tmp_path / "loop"
-    loop.symlink_to("loop")
-    with pytest.raises(OSError):
-        filled().save(loop)
-    assert loop.is_symlink()
-
-
-@unix
-def test_file_modes(tmp_path):
-    old = os.umask(0o027)
-    try:
-        filled().save(tmp_path / "new")
-        assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o640, "as for any new file"
-        for mode in (0o600, 0o644, 0o666):
-            (tmp_path / "new").chmod(mode)
-            filled().save(tmp_path / "new")
-            assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == mode, "that of the old file"
-    finally:
-        os.umask(old)
-
-
-@unix
 def test_a_device_is_not_replaced(tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     with pytest.raises(OSError, match="not a regular file: .*fifo"):
         filled().save(fifo)
     assert stat.S_ISFIFO(fifo.stat().st_mode) and files(tmp_path) == ["fifo"]
-
-
-@unix
-def test_a_file_truncated_while_it_is_mapped(tmp_path):
-    """Documented: lookups in a mapped file that somebody truncates end the process with SIGBUS, as any mapping does."""
-    path = tmp_path / "f.bloom"
-    filled(count=100_000).save(path)
-    program = """
-import os, sys
-import numpy as np
-from bloomline import BloomFilter
-f = BloomFilter.open(sys.argv[1], mmap=sys.argv[2] == "True")
-os.truncate(sys.argv[1], 0)
-print(f.contains_many(np.arange(100_000)).all(), flush=True)
-"""
-    done = python(program, path, True)
-    assert done.returncode == -signal.SIGBUS and done.stdout == "", done
-    assert "SIGBUS" in BloomFilter.open.__doc__
-    filled(count=100_000).save(path)
-    assert python(program, path, False).stdout == "True\n", "a filter that was read is its own"

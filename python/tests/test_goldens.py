@@ -1,6 +1,7 @@
 """The bits and bytes of the goldens, which an independent implementation of the format made."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from bloomline import (
@@ -22,73 +23,58 @@ def golden(name):
     return (GOLDEN / name).read_bytes()
 
 
-def test_standalone_filters():
-    data = golden("standalone-100-blocks.bin")
-    f = BloomFilter.from_bytes(data)
-    assert (f.n_blocks, f.k, f.seed, f.expected_keys) == (100, 11, 0x5EED, None)
-    assert f.contains_many(NUMBERS).all() and f.to_bytes() == data
+NONE = []
+# Not by inserts alone: lanes of short filters repeat, and keys that fill their counters leave some behind.
+NOT_BY_INSERTS = ["standalone-short-2.bin", "standalone-short-9.bin", "counting-1-block.bin"]
+FILTERS = [
+    (BloomFilter, "standalone-empty.bin", {"n_blocks": 1, "k": 6, "seed": 0}, NONE),
+    (BloomFilter, "standalone-100-blocks.bin", {"n_blocks": 100, "k": 11, "seed": 0x5EED, "expected_keys": None}, NUMBERS),
+    (BloomFilter, "standalone-short-2.bin", {}, ANIMALS),
+    (BloomFilter, "standalone-short-9.bin", {}, NUMBERS[:50]),
+    (CountingBloomFilter, "counting-empty.bin", {}, NONE),
+    (CountingBloomFilter, "counting-1-block.bin", {}, ANIMALS),
+    (CountingBloomFilter, "counting-10-blocks.bin", {"n_blocks": 10, "k": 12, "seed": 0x5EED},
+     [n for i, n in enumerate(NUMBERS[:400]) if i % 3]),
+    (StandardBloomFilter, "standard-empty.bin", {}, NONE),
+    (StandardBloomFilter, "standard-1-bit.bin", {}, ["ant"]),
+    (StandardBloomFilter, "standard-1024-bits.bin", {}, ANIMALS),
+    (StandardBloomFilter, "standard-10007-bits.bin", {"size_bits": 10_007, "k": 7, "seed": 0x5EED}, NUMBERS),
+    (ModularBloomFilter, "modular-empty.bin", {"n_modules": 1, "n_blocks": 1, "k": 6, "seed": 0}, NONE),
+    (ModularBloomFilter, "modular-2-modules.bin", {"n_modules": 2, "n_blocks": 1, "k": 3, "seed": 0}, ["boa", "bee"]),
+    (ModularBloomFilter, "modular-3-modules.bin", {"n_modules": 3, "n_blocks": 7, "k": 6, "seed": 0x5EED}, NUMBERS[:500]),
+    (ModularBloomFilter, "modular-16-modules.bin", {"n_modules": 16, "n_blocks": 2, "k": 16, "seed": 2**64 - 1}, ANIMALS),
+    (ScalableBloomFilter, "scalable-empty.bin", {}, NONE),
+    (ScalableBloomFilter, "scalable-1-filter.bin", {}, NUMBERS[:20]),
+    (ScalableBloomFilter, "scalable-3-filters.bin", {"seed": 0x5EED}, NUMBERS),
+]
+
+
+@pytest.mark.parametrize("cls, name, facts, keys", FILTERS, ids=[name for _, name, *_ in FILTERS])
+def test_filters(cls, name, facts, keys):
+    data = golden(name)
+    f = cls.from_bytes(data)
+    assert {fact: getattr(f, fact) for fact in facts} == facts
+    assert f.contains_many(keys).all() and f.to_bytes() == data
     again = f.copy()
     again.clear()
-    assert again != f and again.fill_ratio == 0
-    again.update(NUMBERS)
-    assert again == f and again.to_bytes() == data
-    view = BloomView(data)
-    view.verify()
-    assert view.contains_many(NUMBERS).all() and view.to_filter() == f
-
-    g = BloomFilter.from_bytes(golden("standalone-empty.bin"))
-    assert (g.n_blocks, g.k, g.seed) == (1, 6, 0) and not g.contains_many(NUMBERS).any()
-    assert g.to_bytes() == golden("standalone-empty.bin")
-    for name, keys in (("standalone-short-2.bin", ANIMALS), ("standalone-short-9.bin", NUMBERS[:50])):
-        f = BloomFilter.from_bytes(golden(name))
-        assert f.contains_many(keys).all() and f.to_bytes() == golden(name)
-        assert BloomView(golden(name)).contains_many(keys).all()
-
-
-def test_other_filters():
-    for name, keys in (("counting-empty.bin", []), ("counting-1-block.bin", ANIMALS),
-                       ("counting-10-blocks.bin", [n for i, n in enumerate(NUMBERS[:400]) if i % 3])):
-        f = CountingBloomFilter.from_bytes(golden(name))
-        assert f.contains_many(keys).all() and f.to_bytes() == golden(name)
-    assert (f.n_blocks, f.k, f.seed) == (10, 12, 0x5EED)
-    again = f.copy()
-    again.clear()
-    again.update(NUMBERS[:400])
-    assert all(again.remove(number) for number in NUMBERS[:400:3])
-    assert again == f and again.to_bytes() == golden(name)
-
-    for name, keys in (("standard-empty.bin", []), ("standard-1-bit.bin", ["ant"]), ("standard-1024-bits.bin", ANIMALS),
-                       ("standard-10007-bits.bin", NUMBERS)):
-        f = StandardBloomFilter.from_bytes(golden(name))
-        assert f.contains_many(keys).all() and f.to_bytes() == golden(name)
-        again = f.copy()
-        again.clear()
-        again.update(keys)
-        assert again == f
-    assert (f.size_bits, f.k, f.seed) == (10_007, 7, 0x5EED)
-
-    for name, shape, keys in (("modular-empty.bin", (1, 1, 6, 0), []), ("modular-2-modules.bin", (2, 1, 3, 0), ["boa", "bee"]),
-                              ("modular-3-modules.bin", (3, 7, 6, 0x5EED), NUMBERS[:500]),
-                              ("modular-16-modules.bin", (16, 2, 16, 2**64 - 1), ANIMALS)):
-        f = ModularBloomFilter.from_bytes(golden(name))
-        assert (f.n_modules, f.n_blocks, f.k, f.seed) == shape
-        assert f.contains_many(keys).all() and f.to_bytes() == golden(name)
-        again = f.copy()
-        again.clear()
-        again.update(keys)
-        assert again == f
+    assert not keys or again != f and not again.contains_many(keys).any()
+    again.update(keys)
+    assert again == f or name in NOT_BY_INSERTS
+    if cls is BloomFilter:
+        view = BloomView(data)
+        view.verify()
+        assert view.contains_many(keys).all() and view.to_filter() == f
+    if cls is ModularBloomFilter:
         for n_modules in range(1, f.n_modules + 1):
-            first = make.modular([key.encode() for key in keys], n_modules, *shape[1:], None)
+            first = make.modular([key.encode() for key in keys], n_modules, f.n_blocks, f.k, f.seed, None)
             assert without_count(f.truncated(n_modules).to_bytes()) == without_count(first)
 
-    for name, made, keys in (
-        ("scalable-empty.bin", ScalableBloomFilter(20), []), ("scalable-1-filter.bin", ScalableBloomFilter(20), NUMBERS[:20]),
-        ("scalable-3-filters.bin", ScalableBloomFilter(150, seed=0x5EED), NUMBERS),
-    ):
-        f = ScalableBloomFilter.from_bytes(golden(name))
-        made.update(keys)
-        assert f == made and f.contains_many(keys).all()
-        assert f.to_bytes() == made.to_bytes() == golden(name)
+
+def test_keys_removed_from_a_golden():
+    f = CountingBloomFilter.from_bytes(golden("counting-10-blocks.bin"))
+    again = f.copy()
+    again.update(NUMBERS[:400:3])
+    assert all(again.remove(number) for number in NUMBERS[:400:3]) and again == f
 
 
 def test_banks():
@@ -159,10 +145,6 @@ def ways(kind, value):
         yield [getattr(np, kind)(value)]
         yield np.array([value], kind)
         yield np.array([value], np.dtype(kind).newbyteorder(">"))
-    try:
-        import pyarrow as pa
-    except ImportError:
-        return
     types = {
         "text": [pa.string(), pa.large_string(), pa.string_view()],
         "binary": [pa.binary(), pa.large_binary(), pa.binary_view()] + ([pa.binary(len(value))] if kind == "binary" and value else []),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bloomline import BloomFilter, BloomView, CountingBloomFilter, FilterBank
-from support import ALL, empty, key_bytes, one_by_one, run_python
+from support import ALL, empty, key_bytes, one_by_one, run_python, with_little_memory
 
 pa = pytest.importorskip("pyarrow")
 
@@ -444,12 +444,7 @@ def test_polars():
         check(column.drop_nulls(), [value for value in values if value is not None])
         check(column.slice(0, 0), [])
     frame = pl.DataFrame({"key": words, "n": range(len(words))})
-    refused(frame, "key", "n")
     check(frame.filter(pl.col("n") % 3 == 0)["key"], words[::3])
-    # Their Arrow data are the addresses of the objects: the keys were lost.
-    objects = pl.Series("key", ["ant", "bee", None], dtype=pl.Object)
-    refused(objects, "object")
-    refused(objects.to_frame(), "object")
 
 
 def test_pandas():
@@ -457,10 +452,8 @@ def test_pandas():
     words = WORDS * 20
     check(pd.Series(range(-100, 1_000)), list(range(-100, 1_000)))
     check(pd.Series(words)[::-2], words[::-2])
-    refused(pd.DataFrame({"key": [1, 2], "other": [3, 4]}), "key", "other")
     holes = with_nulls(words)
     check(pd.DataFrame({"key": holes}), holes)
-    refused(pd.Series([1, None]), "cast")  # floats, in pandas
 
 
 def test_duckdb():
@@ -511,16 +504,6 @@ def test_failing_sources():
                 call(keys)
     assert f == empty()
 
-    def batches():
-        yield pa.record_batch([pa.array([1, 2, 3])], ["key"])
-        raise LookupError("the source failed")
-
-    reader = lambda: pa.RecordBatchReader.from_batches(pa.schema([("key", pa.int64())]), batches())
-    for call in (f.update, f.contains_many):
-        with pytest.raises(Exception, match="the source failed"):
-            call(reader())
-    assert f == one_by_one([1, 2, 3])
-
 
 def test_a_capsule_is_consumed_once():
     """The consumer moves the array out of its capsule and releases it: again is an error, not a second release."""
@@ -539,37 +522,14 @@ def test_a_capsule_is_consumed_once():
 
 def test_answers_that_do_not_fit_into_memory_are_an_error():
     """A column may have no memory of its own: here all its values are one."""
-    run_python("""
-import resource
+    with_little_memory("""
 import numpy as np
 from bloomline import BloomFilter
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 f = BloomFilter(10)
 for length in (2**40, 2**62):
-    try:
-        f.contains_many(np.broadcast_to(np.int8(1), length))
-    except MemoryError as error:
-        assert str(length) in str(error), repr(error)
-    else:
-        raise SystemExit("no error")
+    refused(lambda: f.contains_many(np.broadcast_to(np.int8(1), length)), str(length))
 """)
-
-
-def test_columns_are_released():
-    pool = pa.default_memory_pool()
-    before = pool.bytes_allocated()
-    f = empty()
-    for _ in range(50):
-        keys = pa.array([None if i % 9 == 1 else f"a key of many bytes {i}" for i in range(1_000)])
-        f.update(keys)
-        f.contains_many(pa.chunked_array([keys, keys]))
-        f.update(keys.dictionary_encode())
-        with pytest.raises(TypeError):
-            f.update(pa.table({"a": keys, "b": keys}))
-        with pytest.raises(TypeError):
-            f.update(pa.array([1.5] * 1_000))
-        del keys
-    assert pool.bytes_allocated() == before
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="only Linux resets the peak")
@@ -607,13 +567,18 @@ for name, column in columns.items():
 
 
 def test_without_pyarrow_only_arrow_data_has_no_answers():
-    pytest.importorskip("polars")
+    pytest.importorskip("pandas"), pytest.importorskip("polars")
     run_python("""
 import sys
 sys.modules["pyarrow"] = None  # importing it fails
-import numpy as np, polars as pl
+import numpy as np, pandas as pd, polars as pl
 from bloomline import BloomFilter, BloomView
 f = BloomFilter(10)
+for column in (pd.Series(["ant", "bee"]), pd.Series([1, 2]), pd.Index(["cat"]), pd.Series(["dog"], dtype=object), pd.Series(["elk"], dtype="category")):
+    f.update(column)
+    assert f.contains_many(column).all(), column
+assert all(key in f for key in ["ant", "bee", 1, 2, "cat", "dog", "elk"])
+f.clear()
 f.update(pl.Series(["ant", None, "bee"]))
 found = f.contains_many(pl.Series(["ant", None, "cat", None]))
 assert type(found) is np.ndarray and found.tolist() == [True, False, False, False]
@@ -631,21 +596,6 @@ for filter in (f, BloomView(f.to_bytes())):
         else:
             raise SystemExit("no error")
 f.update(Column("__arrow_c_stream__"))
-""")
-
-
-def test_pandas_without_pyarrow():
-    pytest.importorskip("pandas")
-    run_python("""
-import sys
-sys.modules["pyarrow"] = None
-import pandas as pd
-from bloomline import BloomFilter
-f = BloomFilter(10)
-for column in (pd.Series(["ant", "bee"]), pd.Series([1, 2]), pd.Index(["cat"]), pd.Series(["dog"], dtype=object), pd.Series(["elk"], dtype="category")):
-    f.update(column)
-    assert f.contains_many(column).all(), column
-assert all(key in f for key in ["ant", "bee", 1, 2, "cat", "dog", "elk"])
 """)
 
 

@@ -1,7 +1,5 @@
 """A filter of integers that is asked for text, and the other way around, says so: integers and text never match."""
 
-import copy
-import pickle
 import warnings
 
 import numpy as np
@@ -17,9 +15,9 @@ from bloomline import (
     ScalableBloomFilter,
     StandardBloomFilter,
 )
-from support import ALL
+from support import ALL, COPIES
 
-pa = pytest.importorskip("pyarrow")
+pa, pd, pl = (pytest.importorskip(name) for name in ("pyarrow", "pandas", "polars"))
 pytestmark = pytest.mark.filterwarnings("error")
 
 NUMBERS = list(range(100, 120))
@@ -56,27 +54,17 @@ def sources():
             yield f"Arrow table of {type}", kind, lambda make=make: pa.table({"key": make()})
             if type not in (pa.string_view(), pa.binary_view()):
                 yield f"Arrow dictionary of {type}", kind, lambda make=make: make().dictionary_encode()
-    try:
-        import pandas as pd
-    except ImportError:
-        pass
-    else:
-        for dtype in (None, "Int64", "category", "int32", object):
-            yield f"pandas integers, {dtype}", "integers", lambda dtype=dtype: pd.Series(NUMBERS, dtype=dtype)
-        for dtype in (None, "string", "category", object):
-            yield f"pandas text, {dtype}", "text", lambda dtype=dtype: pd.Series(WORDS, dtype=dtype)
-        yield "pandas index", "integers", lambda: pd.Index(NUMBERS)
-        yield "pandas frame", "text", lambda: pd.DataFrame({"key": WORDS})
-    try:
-        import polars as pl
-    except ImportError:
-        pass
-    else:
-        yield "polars integers", "integers", lambda: pl.Series(NUMBERS)
-        yield "polars text", "text", lambda: pl.Series(WORDS)
-        yield "polars binary", "text", lambda: pl.Series(BYTES)
-        yield "polars categories", "text", lambda: pl.Series(WORDS, dtype=pl.Categorical)
-        yield "polars frame", "text", lambda: pl.DataFrame({"key": WORDS})
+    for dtype in (None, "Int64", "category", "int32", object):
+        yield f"pandas integers, {dtype}", "integers", lambda dtype=dtype: pd.Series(NUMBERS, dtype=dtype)
+    for dtype in (None, "string", "category", object):
+        yield f"pandas text, {dtype}", "text", lambda dtype=dtype: pd.Series(WORDS, dtype=dtype)
+    yield "pandas index", "integers", lambda: pd.Index(NUMBERS)
+    yield "pandas frame", "text", lambda: pd.DataFrame({"key": WORDS})
+    yield "polars integers", "integers", lambda: pl.Series(NUMBERS)
+    yield "polars text", "text", lambda: pl.Series(WORDS)
+    yield "polars binary", "text", lambda: pl.Series(BYTES)
+    yield "polars categories", "text", lambda: pl.Series(WORDS, dtype=pl.Categorical)
+    yield "polars frame", "text", lambda: pl.DataFrame({"key": WORDS})
     yield "list of both", "both", lambda: [*NUMBERS, *WORDS]
     yield "objects of both", "both", lambda: np.array([*NUMBERS, *WORDS], object)
 
@@ -180,7 +168,7 @@ def test_an_update_that_raises_has_noted_the_kinds_of_its_keys():
 def test_kinds_travel_within_the_process_and_are_not_stored(cls, tmp_path):
     f = cls(100)
     f.update(NUMBERS)
-    others = [f.copy(), copy.copy(f), copy.deepcopy(f), *(pickle.loads(pickle.dumps(f, protocol)) for protocol in range(2, 6))]
+    others = [copied(f) for copied in COPIES]
     if cls in (BloomFilter, ModularBloomFilter, StandardBloomFilter):
         empty = cls(100)
         others += [f | empty, empty | f, cls.union([empty, f])]
@@ -219,7 +207,7 @@ def test_kinds_of_a_bank(tmp_path):
     numbers.update(NUMBERS)
     words.update(WORDS)
     bank = FilterBank([none, numbers], 8)
-    for other in (bank, bank.copy(), copy.deepcopy(bank), pickle.loads(pickle.dumps(bank))):
+    for other in (bank, *(copied(bank) for copied in COPIES)):
         with pytest.raises(TypeError, match="text looked up in a filter of integers"):
             other.find_many(WORDS)
         with pytest.raises(TypeError, match="text looked up in a filter of integers"):
@@ -256,7 +244,6 @@ def test_a_scalable_filter_keeps_its_kinds_while_it_grows():
 
 
 def test_eight_bytes_may_be_an_integer():
-    pa = pytest.importorskip("pyarrow")
     packed = pa.array([key.to_bytes(8, "little") for key in (1, 2)], pa.binary(8))
     f, g = BloomFilter(10), BloomFilter(10)
     f.update([1, 2])

@@ -120,10 +120,7 @@ def filters(path: Path, some: bool, column: Column) -> None:
     assert_type(f == 3, bool)
     {f}  # pyright: ignore[reportUnhashable, reportUnusedExpression]
 
-    assert_type(f.k, int)
-    assert_type(f.n_blocks, int)
-    assert_type(f.size_bytes, int)
-    assert_type(f.seed, int)
+    assert_type([f.k, f.n_blocks, f.size_bytes, f.seed], list[int])
     assert_type(f.fill_ratio, float)
     assert_type(f.expected_keys, int | None)
     assert_type(f.fpr, float | None)

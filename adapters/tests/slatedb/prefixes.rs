@@ -358,38 +358,7 @@ async fn scans_and_gets_find_everything_when_extractors_change() -> Result<(), E
         }),
         ("own", own_prefixes),
     ];
-    for (i, (first_name, first)) in all.into_iter().enumerate() {
-        for (j, (second_name, second)) in all.into_iter().enumerate() {
-            let (third_name, third) = all[(i + j) % all.len()];
-            let of = format!("{first_name}, then {second_name}, compacted by {third_name}");
-            let store: Store = Arc::new(InMemory::new());
-            let mut model = Model::default();
-            for (time, policies) in [(1, first()), (2, second())] {
-                let db = builder(&store, policies).build().await?;
-                model.write(&db, time).await?;
-                db.close().await?;
-            }
-            compact(&store, Process::Compactor, Some(third())).await?;
-            // SSTs of the first policy beside SSTs of the compactor.
-            let db = builder(&store, first()).build().await?;
-            model.write(&db, 3).await?;
-            db.close().await?;
-            for (name, policies) in all {
-                let (reader, _) = reader(&store, Some(policies())).await?;
-                check_scans(&model, &reader, 151, &format!("{of}, read by {name}")).await?;
-                reader.close().await?;
-            }
-        }
-    }
-    Ok(())
-}
-
-async fn prefix_database(store: &Store, policy: &Arc<dyn FilterPolicy>) -> Result<Model, Error> {
-    let mut model = Model::default();
-    let db = builder(store, vec![policy.clone()]).build().await?;
-    model.write(&db, 1).await?;
-    db.close().await?;
-    Ok(model)
+    change_policies(&all, async |model, reader, of| check_scans(model, reader, 151, of).await).await
 }
 
 /// Prefixes of 4 bytes that no key has.
@@ -404,7 +373,7 @@ async fn filters_answer_scans_of_absent_prefixes() -> Result<(), Error> {
         for whole_keys in [true, false] {
             let policy = policy(kind, 10.0, FIRST_4, whole_keys);
             let store: Store = Arc::new(InMemory::new());
-            let model = prefix_database(&store, &policy).await?;
+            let model = database(&store, vec![policy.clone()]).await?;
             assert_eq!(filter_names(&store).await?, vec![vec![policy.name().to_string()]; 3]);
             let (reader, metrics) = reader(&store, Some(vec![policy])).await?;
 
@@ -439,43 +408,13 @@ async fn filters_answer_scans_of_absent_prefixes() -> Result<(), Error> {
     Ok(())
 }
 
-#[tokio::test]
-async fn a_reader_with_another_extractor_ignores_the_filters_unless_it_has_both() -> Result<(), Error> {
-    // The same prefixes under a different name, because only the name tells policies apart.
-    let renamed = Extractor("first four", first::<4>);
-    let [old, new] = [FIRST_4, renamed].map(|extractor| policy(Kind::Blocked, 10.0, extractor, true));
-    let store: Store = Arc::new(InMemory::new());
-    let mut model = prefix_database(&store, &old).await?;
-    let db = builder(&store, vec![new.clone()]).build().await?;
-    model.write(&db, 2).await?;
-    db.close().await?;
-    let absent = absent_prefixes(&model);
-    let other = policy(Kind::Blocked, 10.0, FIRST_2, true);
-    let standard = policy(Kind::Standard, 10.0, FIRST_4, true);
-    for (policies, ssts) in
-        [(vec![old.clone()], 3), (vec![new.clone()], 3), (vec![new, old], 6), (vec![other, standard], 0)]
-    {
-        let (reader, metrics) = reader(&store, Some(policies)).await?;
-        for start in &absent {
-            assert!(reader.scan_prefix(start, ..).await?.next().await?.is_none());
-        }
-        let (negatives, queries) = (metrics.filters("negative", "prefix"), ssts * absent.len() as u64);
-        assert!((queries * 97 / 100..=queries).contains(&negatives), "{negatives} of {queries}");
-        check_scans(&model, &reader, 23, "a database of two extractors").await?;
-        reader.close().await?;
-    }
-    Ok(())
-}
-
 /// A cache holds filters as the first database opened them, with its extractor.
 #[tokio::test]
 async fn databases_of_different_extractors_share_a_cache() -> Result<(), Error> {
     let [two, three] = [FIRST_2, FIRST_3].map(|extractor| policy(Kind::Blocked, 10.0, extractor, false));
     let store: Store = Arc::new(InMemory::new());
-    let mut model = prefix_database(&store, &two).await?;
-    let db = builder(&store, vec![two.clone(), three.clone()]).build().await?;
-    model.write(&db, 2).await?;
-    db.close().await?;
+    let mut model = database(&store, vec![two.clone()]).await?;
+    model.write_with(&store, vec![two.clone(), three.clone()], 2).await?;
     for policies in [[two.clone(), three.clone()], [three, two]] {
         let cache = Arc::new(FoyerCache::new());
         for policy in policies {
