@@ -16,8 +16,7 @@ use tokio::runtime::Runtime;
 use crate::report::{Options, Row, Table, costs, microseconds, quartiles};
 
 const NOTE: &str = "Default options, with a block cache of 32 MiB. Each database is compacted to one sorted run, and \
-the system's file cache holds all tables. Gets run on one thread. Keys are random, and missing keys lie between present \
-ones.";
+the system's file cache holds all tables. Keys are random, and missing keys lie between present ones.";
 
 type Policy = Option<Arc<dyn FilterPolicy>>;
 
