@@ -80,7 +80,7 @@ for (const [shape, make] of Object.entries(SHAPES)) {
   if (shape === Object.keys(SHAPES)[0]) {
     const jsons = [JSON.stringify(Array.from(one.buckets)), JSON.stringify(two.saveAsJSON())];
     const sizes = jsons.map((json) => `${size(json.length)}, JSON`);
-    table.push(["file of 1 million keys, 1 %", size(ours.toBytes().length), ...sizes]);
+    table.push(["file of 1 million keys, 1%", size(ours.toBytes().length), ...sizes]);
   }
 }
 

@@ -87,7 +87,7 @@ export class Chart {
     for (let decade = 0; decade <= range.decades; decade++) {
       const at = y(10 ** -decade);
       grid.append(svg("path", { d: `M${left} ${at}H${right}` }));
-      const text = `${plain(100 * 10 ** -decade)} %`;
+      const text = `${plain(100 * 10 ** -decade)}%`;
       labels.append(svg("text", { x: left - 7, y: at + 4, "text-anchor": "end" }, text));
     }
     for (let bits = 0; bits <= range.bits; bits += range.tick) {
@@ -161,7 +161,7 @@ export class Chart {
 export function fillTable(): void {
   byId("chart-table").querySelector("tbody")?.replaceChildren(...TABLE.map((bits) => {
     const rates = [bloomline(bits), standard(bits), rocksdb(bits)];
-    const cells = rates.map(({ fpr }) => make("td", {}, percent(fpr).replace(" %", "")));
+    const cells = rates.map(({ fpr }) => make("td", {}, percent(fpr).replace("%", "")));
     return make("tr", {}, make("th", { scope: "row" }, String(bits)), ...cells);
   }));
 }

@@ -19,9 +19,9 @@ export function rounded(number: number): string {
   return number >= 1000 ? whole.format(number) : short.format(number);
 }
 
-/** A rate as 0.97 %. Below 1e-10 the model's rounding errors are larger than the rate. */
+/** A rate as 0.97%. Below 1e-10 the model's rounding errors are larger than the rate. */
 export function percent(rate: number): string {
-  return rate < 1e-10 ? "below 0.00000001 %" : `${short.format(rate * 100)} %`;
+  return rate < 1e-10 ? "below 0.00000001%" : `${short.format(rate * 100)}%`;
 }
 
 /** 1.24 MB, in powers of 1,000. */
@@ -35,7 +35,7 @@ export function size(bytes: number): string {
   return `${unit === 0 ? whole.format(bytes) : short.format(bytes)} ${units[unit]}`;
 }
 
-/** A number as people type it: 1,000,000 or 1_000_000 or 1e6 or 0.1 %. NaN if it is not a number, as 0,1. */
+/** A number as people type it: 1,000,000 or 1_000_000 or 1e6 or 0.1%. NaN if it is not a number, as 0,1. */
 export function parse(text: string): number {
   const digits = text.replace(/[\s_'’]/g, "").replace(/,(?=\d{3}(?!\d))/g, "").replace(/%$/, "");
   return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(digits) ? Number(digits) : NaN;

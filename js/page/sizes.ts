@@ -101,7 +101,7 @@ export function startSizes(first: Choice, changed: (choice: Choice, size: Sizing
       values: scale(10, 1e9), times: 1, unit: "", expected: "Give a number, such as 1,000,000.", changed: update,
     }),
     fpr: new Field("fpr", {
-      values: scale(1e-5, 0.3).reverse(), times: 100, unit: " %", expected: "Give a percentage, such as 0.1.",
+      values: scale(1e-5, 0.3).reverse(), times: 100, unit: "%", expected: "Give a percentage, such as 0.1.",
       changed: update,
     }),
     bits: new Field("bits", {

@@ -94,7 +94,7 @@ function assertShows(shown, size, what) {
   assert.equal(number(shown.k), size.k, what);
   const bits = size.bitsPerKey >= 1000 ? Math.round(size.bitsPerKey) : Number(size.bitsPerKey.toPrecision(3));
   assert.equal(number(shown.bits), bits, what);
-  if (size.fpr < 1e-10) assert.equal(shown.fpr, "below 0.00000001 %", what);
+  if (size.fpr < 1e-10) assert.equal(shown.fpr, "below 0.00000001%", what);
   else assert.equal(Number(number(shown.fpr).toPrecision(3)), Number((size.fpr * 100).toPrecision(3)), what);
 }
 
@@ -106,7 +106,7 @@ test("sizes are those of the package, for a grid of keys and rates", async (t) =
   const shown = await sizesAfter(page, grid.map(([n, rate]) => [["keys", grouped(n)], ["fpr", `${rate}`]]));
   grid.forEach(([n, rate], i) => {
     const fpr = Number((rate / 100).toPrecision(12));
-    assertShows(shown[i], sizing({ expectedKeys: n, fpr }), `${n} keys, ${rate} %`);
+    assertShows(shown[i], sizing({ expectedKeys: n, fpr }), `${n} keys, ${rate}%`);
   });
 
   await page.locator("input[value=bits]").focus();
@@ -162,7 +162,7 @@ test("the legend and the table have the rates of three filters", async (t) => {
     rows.map((row) => [row.dataset.curve, ...[...row.querySelectorAll("td")].map((cell) => cell.textContent)]));
   // RocksDB's util/bloom_impl.h gives 0.9535 % as the best of a cache line with 10 bits per key.
   assert.deepEqual(rows, [
-    ["bloomline", "6", "0.973 %"], ["standard", "7", "0.819 %"], ["rocksdb", "6", "0.953 %"],
+    ["bloomline", "6", "0.973%"], ["standard", "7", "0.819%"], ["rocksdb", "6", "0.953%"],
   ]);
   await page.waitForFunction(() => document.querySelector("#chart-table tbody").rows.length > 0);
   const table = await page.locator("#chart-table tbody tr").evaluateAll((rows) =>
@@ -180,7 +180,7 @@ test("the legend and the table have the rates of three filters", async (t) => {
     const part = (value, from, to) => (value - from) / (to - from);
     return [
       32 * part(Number(marker.getAttribute("cx")), x("0"), x("32")),
-      100 * 0.01 ** part(Number(marker.getAttribute("cy")), y("100 %"), y("1 %")),
+      100 * 0.01 ** part(Number(marker.getAttribute("cy")), y("100%"), y("1%")),
     ];
   });
   assert.ok(Math.abs(at[0] - 10) < 0.01 && Math.abs(at[1] - 0.9727) < 0.01, at);
@@ -363,7 +363,7 @@ test("inserted keys stay, also in a filter of another size", async (t) => {
   const filter = new BloomFilter({ expectedKeys: 5000, bitsPerKey: 10 });
   filter.addAll(["ant", "bee", "cat", ...Array.from({ length: 1000 }, (_, i) => i + 1)]);
   await hasText(page, "#filter-facts", "1,003 keys inserted, among them the integers 1 to 1,000");
-  await hasText(page, "#filter-facts", `${(filter.fillRatio * 100).toPrecision(3)} %`);
+  await hasText(page, "#filter-facts", `${(filter.fillRatio * 100).toPrecision(3)}%`);
   for (const key of ["ant", "bee", "cat"]) assert.ok(await has(key), key);
   for (const key of ["1", "500", "1000"]) assert.ok(await has(key, "integer"), key);
   let wrong = 0;
@@ -406,7 +406,7 @@ test("a large filter is drawn smaller, with the same bits per key", async (t) =>
   await page.click("#fill");
   const room = Math.round((262_144 * 512) / sizing({ expectedKeys: 1e9, fpr: 0.01 }).bitsPerKey);
   await hasText(page, "#filter-facts", `${grouped(room)} keys inserted`);
-  assert.match(await text(page, "#filter-facts"), /is now 0\.9\d\d %/);
+  assert.match(await text(page, "#filter-facts"), /is now 0\.9\d\d%/);
 });
 
 test("a key that is none has its error beside the input", async (t) => {
@@ -473,7 +473,7 @@ test("a dropped file answers as the package", async (t) => {
   assertAnswers(answers, keys, made.hasAll(keys));
   assert.ok(answers.slice(0, 500).every(({ kind }) => kind === "present"));
   const facts = await text(page, "#file-facts");
-  for (const fact of ["Seed77", `Blocks${made.blocks}`, `(k)${made.k}`, `${(made.fillRatio * 100).toPrecision(3)} %`]) {
+  for (const fact of ["Seed77", `Blocks${made.blocks}`, `(k)${made.k}`, `${(made.fillRatio * 100).toPrecision(3)}%`]) {
     assert.ok(facts.includes(fact), `${fact} in ${facts}`);
   }
 
@@ -635,7 +635,7 @@ test("everything works by keyboard", async (t) => {
   await page.focus("#fpr-slider");
   await page.keyboard.press("ArrowRight");
   assert.equal(await page.locator("#fpr").inputValue(), "0.9");
-  assert.equal(await page.locator("#fpr-slider").getAttribute("aria-valuetext"), "0.9 %");
+  assert.equal(await page.locator("#fpr-slider").getAttribute("aria-valuetext"), "0.9%");
   await page.focus("input[name=by][value=fpr]");
   await page.keyboard.press("ArrowRight");
   await page.locator("#bits-slider").waitFor();
