@@ -25,8 +25,9 @@ use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{Result, internal_err};
 use futures::{TryStreamExt, stream};
 
-use super::Plan;
 use crate::keys;
+
+pub type Plan = Arc<dyn ExecutionPlan>;
 
 /// Returns each hash of a partition's keys in `columns` once. A partition of more than `max_keys` keys gives up, and
 /// returns one null instead.

@@ -7,8 +7,7 @@ use datafusion::execution::TaskContext;
 use datafusion_common::{Result, exec_datafusion_err, exec_err};
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
-use super::Plan;
-use super::build::{self, JoinFilterBuildExec};
+use super::build::{self, JoinFilterBuildExec, Plan};
 use super::options::JoinFilterOptions;
 use super::probe::{JoinFilterExec, Settings};
 

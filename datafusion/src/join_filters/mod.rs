@@ -18,18 +18,16 @@ use datafusion::catalog::Session;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use datafusion_common::{Result, plan_datafusion_err};
 use datafusion_expr::LogicalPlan;
 
 pub use build::JoinFilterBuildExec;
+use build::Plan;
 pub use codec::JoinFilterCodec;
 pub use options::{BloomlineOptions, JoinFilterOptions};
 pub use probe::JoinFilterExec;
 use rule::JoinFilters;
-
-type Plan = Arc<dyn ExecutionPlan>;
 
 /// Makes a session's joins filter themselves, as the README describes. The session forgets its prepared statements.
 /// Call it again if something replaces the session's planner.

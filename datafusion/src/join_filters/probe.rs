@@ -26,8 +26,7 @@ use datafusion_common::{DataFusionError, Result, internal_err};
 use futures::future::{BoxFuture, Shared};
 use futures::{FutureExt, TryFutureExt, TryStreamExt, stream};
 
-use super::Plan;
-use super::build::{hash, names};
+use super::build::{Plan, hash, names};
 use super::options::JoinFilterOptions;
 
 /// Drops rows of the first child whose key is surely not among the keys of the second child, which is a

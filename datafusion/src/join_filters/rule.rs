@@ -16,8 +16,7 @@ use datafusion_common::stats::Precision;
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Result, ScalarValue};
 
-use super::Plan;
-use super::build::{JoinFilterBuildExec, stored_type};
+use super::build::{JoinFilterBuildExec, Plan, stored_type};
 use super::options::{BloomlineOptions, JoinFilterOptions};
 use super::probe::{JoinFilterExec, Settings};
 use super::trace::{Join, descend, reads_one_table, source_column};

@@ -13,7 +13,7 @@ use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, SortMergeJoi
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion_common::{JoinSide, JoinType, NullEquality};
 
-use super::Plan;
+use super::build::Plan;
 use super::probe::JoinFilterExec;
 
 /// A join by equal keys, of whichever operator.
