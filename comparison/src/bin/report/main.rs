@@ -121,7 +121,10 @@ mod tests {
         let absent = |contender| figure("AMD Zen 4", contender, ABSENT, "1 MiB");
         let [ours, of_rocksdb, of_sbbf, of_fastbloom] = [BLOOMLINE, ROCKSDB, SBBF, FASTBLOOM].map(absent);
         for (page, text) in [
-            ("../README.md", format!("runs in {ours:.1} ns where RocksDB's Bloom filter needs {of_rocksdb:.1} ns")),
+            (
+                "../README.md",
+                format!("runs in {ours:.1} ns where RocksDB's Bloom filter needs {of_rocksdb:.1} ns"),
+            ),
             ("../README.md", format!("`sbbf-rs-safe` {of_sbbf:.1} ns and `fastbloom` {of_fastbloom:.1} ns")),
             ("embedding.md", format!("{of_16_bytes:.0}% for keys of 16 bytes, and {of_urls:.0}% for URLs")),
             ("embedding.md", format!("in {bank} ns, where `which_contain` needs {one_by_one}")),
