@@ -40,13 +40,13 @@ fn sample() -> ModularBloomFilter {
     filter
 }
 
-/// The hashes of a key in all modules, by section 14 of the format.
+/// The hashes of a key in all modules, by section 3 of the format.
 fn chain(hash: u64) -> impl Iterator<Item = u64> {
     let step = |hash: u64| (hash ^ (hash >> 32)).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
     std::iter::successors(Some(hash), move |&hash| Some(step(step(hash))))
 }
 
-/// The filter by sections 2 and 14 of the format.
+/// The filter by sections 2 and 3 of the format.
 struct Reference {
     lanes: Vec<u64>,
     n_blocks: usize,

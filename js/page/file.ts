@@ -5,7 +5,7 @@ import { after, byId, chosen, complain, make, messageOf, onChoice, say } from ".
 import { keysOf, shown } from "./keys.js";
 import { count, percent, size as sizeText } from "./numbers.js";
 
-/** The classes of files that end so, by the letters in the magic: docs/format.md, sections 13 and 14. */
+/** The classes of files that end so, by the letters in the magic: docs/format.md, sections 5 and 13. */
 const CLASSES = { "\x89blbnk\r\n": FilterBank, "\x89blmod\r\n": ModularBloomFilter };
 /** Answers that are listed. */
 const LISTED = 1000;

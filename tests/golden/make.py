@@ -6,8 +6,8 @@ with these values. Where the two disagree, docs/format.md decides which one is w
 
     python3 tests/golden/make.py           writes the .tsv and .bin files and banks.rs beside it
     python3 tests/golden/make.py --check   writes nothing; exits 1 if a file differs from what would be written
-    python3 tests/golden/make.py --worked  prints the worked examples of docs/format.md: of "Keys of other types", and of
-                                           sections 6 to 8, 13 and 14
+    python3 tests/golden/make.py --worked  prints the worked examples of docs/format.md: of "Keys of other types", of
+                                           section 6, of modules, and of sections 7, 8 and 13
 
 Python 3, standard library only.
 """
@@ -119,16 +119,50 @@ def mask(hash_, k):
     return lanes
 
 
-# Section 3: lanes.
+# Section 3: modules, each a list of lanes.
+
+def next_hash(h):
+    for _ in range(2):
+        h = (h ^ h >> 32) * 0xC4CEB9FE1A85EC53 & WORD
+    return h
+
+
+def empty(n_modules, n_blocks):
+    return [[0] * (8 * n_blocks) for _ in range(n_modules)]
+
+
+def lanes_and_bits(modules, k, h):
+    for lanes in modules:
+        block = block_of(h, len(lanes) // 8)
+        for i, bits in enumerate(mask(h, k)):
+            yield lanes, 8 * block + i, bits
+        h = next_hash(h)
+
+
+def insert(modules, k, h):
+    for lanes, i, bits in lanes_and_bits(modules, k, h):
+        lanes[i] |= bits
+
+
+def is_in(lanes, n_blocks, k, hash_):
+    block = block_of(hash_, n_blocks)
+    return all(lanes[8 * block + i] & bits == bits for i, bits in enumerate(mask(hash_, k)))
+
+
+def are_in(modules, k, h):
+    return all(lanes[i] & bits == bits for lanes, i, bits in lanes_and_bits(modules, k, h))
+
+
+def build_modules(keys, n_modules, n_blocks, k, seed):
+    modules = empty(n_modules, n_blocks)
+    for key in keys:
+        insert(modules, k, hash_key(key, seed))
+    return modules
+
 
 def build(keys, n_blocks, k, seed=0):
-    lanes = [0] * (8 * n_blocks)
-    for key in keys:
-        hash_ = hash_key(key, seed)
-        block = block_of(hash_, n_blocks)
-        for i, bits in enumerate(mask(hash_, k)):
-            lanes[8 * block + i] |= bits
-    return lanes
+    """The lanes of one module."""
+    return build_modules(keys, 1, n_blocks, k, seed)[0]
 
 
 def short_lane(n_lanes, block, i):
@@ -214,7 +248,12 @@ def xxh64(data, seed=0):
 
 
 def compact(lanes, k):
-    return lane_bytes(lanes) + bytes([VERSION << 4 | k - 1])
+    return lane_bytes(lanes) + bytes([2 << 4 | k - 1])
+
+
+def compact_modules(keys, n_modules, n_blocks, k):
+    bodies = [whole_blocks(lanes) for lanes in build_modules(keys, n_modules, n_blocks, k, 0)]
+    return b"".join(bodies) + bytes([n_modules, 3 << 4 | k - 1])
 
 
 def standalone(lanes, k, seed, keys):
@@ -222,6 +261,15 @@ def standalone(lanes, k, seed, keys):
     fields = (len(body) // 8, WORD if keys is None else keys, seed, check_value(), xxh64(body))
     footer = b"".join(field.to_bytes(8, "little") for field in fields) + bytes([VERSION, k, HASH_ID, 0, 0, 0, 0, 0])
     return body + footer + xxh64(footer).to_bytes(8, "little") + b"\x89bloom\r\n"
+
+
+def standalone_modules(keys, n_modules, n_blocks, k, seed, known_keys):
+    bodies = [whole_blocks(lanes) for lanes in build_modules(keys, n_modules, n_blocks, k, seed)]
+    checksums = b"".join(xxh64(body, j).to_bytes(8, "little") for j, body in enumerate(bodies))
+    fields = (n_blocks, WORD if known_keys is None else known_keys, seed, check_value(), xxh64(checksums))
+    footer = b"".join(field.to_bytes(8, "little") for field in fields)
+    footer += bytes([VERSION, k, HASH_ID, n_modules, 0, 0, 0, 0])
+    return b"".join(bodies) + checksums + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blmod\r\n"
 
 
 # Section 7: standard filters.
@@ -263,13 +311,8 @@ def counting(inserted, removed, n_blocks, k, seed, known_keys):
 
 # Section 9: scalable filters.
 
-def is_in(lanes, n_blocks, k, hash_):
-    block = block_of(hash_, n_blocks)
-    return all(lanes[8 * block + i] & bits == bits for i, bits in enumerate(mask(hash_, k)))
-
-
 def scalable(keys, initial_capacity, fpr, growth, tightening, k, seed, sizes, n_modules=1):
-    """`sizes`, in blocks of each module, are the sizes of the filters, which the writer chooses."""
+    """The writer chooses the number of modules, and `sizes`, the blocks of each module of each filter."""
     filters, counts, capacities = [empty(n_modules, sizes[0])], [0], [initial_capacity]
     for key in keys:
         hash_ = hash_key(key, seed)
@@ -344,56 +387,6 @@ def is_set(bank_, slots, block, row, slot):
     return bank_[at] >> slot % 8 & 1
 
 
-# Section 14: modular filters, each a list of modules, which are lists of lanes.
-
-def next_hash(h):
-    for _ in range(2):
-        h = (h ^ h >> 32) * 0xC4CEB9FE1A85EC53 & WORD
-    return h
-
-
-def empty(n_modules, n_blocks):
-    return [[0] * (8 * n_blocks) for _ in range(n_modules)]
-
-
-def lanes_and_bits(modules, k, h):
-    for lanes in modules:
-        block = block_of(h, len(lanes) // 8)
-        for i, bits in enumerate(mask(h, k)):
-            yield lanes, 8 * block + i, bits
-        h = next_hash(h)
-
-
-def insert(modules, k, h):
-    for lanes, i, bits in lanes_and_bits(modules, k, h):
-        lanes[i] |= bits
-
-
-def are_in(modules, k, h):
-    return all(lanes[i] & bits == bits for lanes, i, bits in lanes_and_bits(modules, k, h))
-
-
-def build_modules(keys, n_modules, n_blocks, k, seed):
-    modules = empty(n_modules, n_blocks)
-    for key in keys:
-        insert(modules, k, hash_key(key, seed))
-    return modules
-
-
-def modular(keys, n_modules, n_blocks, k, seed, known_keys):
-    bodies = [whole_blocks(lanes) for lanes in build_modules(keys, n_modules, n_blocks, k, seed)]
-    checksums = b"".join(xxh64(body, j).to_bytes(8, "little") for j, body in enumerate(bodies))
-    fields = (n_blocks, WORD if known_keys is None else known_keys, seed, check_value(), xxh64(checksums))
-    footer = b"".join(field.to_bytes(8, "little") for field in fields)
-    footer += bytes([VERSION, k, HASH_ID, n_modules, 0, 0, 0, 0])
-    return b"".join(bodies) + checksums + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blmod\r\n"
-
-
-def compact_modules(keys, n_modules, n_blocks, k):
-    bodies = [whole_blocks(lanes) for lanes in build_modules(keys, n_modules, n_blocks, k, 0)]
-    return b"".join(bodies) + bytes([n_modules, 3 << 4 | k - 1])
-
-
 # The files.
 
 ANIMALS = [b"ant", b"bee", b"cat"]
@@ -466,14 +459,14 @@ def binary_files():
         "scalable-empty.bin": scalable([], 20, 0.01, 2, 0.85, 10, 0, [1]),
         "scalable-1-filter.bin": scalable(NUMBERS[:20], 20, 0.01, 2, 0.85, 10, 0, [1]),
         "scalable-3-filters.bin": scalable(NUMBERS, 150, 0.01, 2, 0.85, 10, 0x5EED, [5, 9, 19]),
-        "scalable-modules.bin": scalable(NUMBERS, 150, 0.001, 2, 0.85, 6, 0x5EED, [3, 6, 12], 2),
+        "scalable-modules.bin": scalable(NUMBERS, 150, 0.001, 2, 0.85, 6, 0x5EED, [3, 6, 12], n_modules=2),
         "scalable-union.bin": scalable_union(
             [(NUMBERS[:20], 1, 20), (NUMBERS[20:27], 1, 20)], 20, 0.01, 0.02, 2, 0.85, 1, 10, 0),
         "bank-3-slots.bin": worked_bank_file(),
-        "modular-empty.bin": modular([], 1, 1, 6, 0, 0),
-        "modular-2-modules.bin": modular([WORKED, ANIMALS[1]], 2, 1, 3, 0, 2),
-        "modular-3-modules.bin": modular(NUMBERS[:500], 3, 7, 6, 0x5EED, None),
-        "modular-16-modules.bin": modular(ANIMALS, 16, 2, 16, WORD, 3),
+        "modular-empty.bin": standalone_modules([], 1, 1, 6, 0, 0),
+        "modular-2-modules.bin": standalone_modules([WORKED, ANIMALS[1]], 2, 1, 3, 0, 2),
+        "modular-3-modules.bin": standalone_modules(NUMBERS[:500], 3, 7, 6, 0x5EED, None),
+        "modular-16-modules.bin": standalone_modules(ANIMALS, 16, 2, 16, WORD, 3),
         **{f"bank-{slots}-slots.bin": ruled_bank(slots, *rest) for slots, *rest in BANKS},
     }
 
@@ -618,6 +611,24 @@ def worked_example():
     return "\n".join(out)
 
 
+def worked_modules():
+    """An example of two modules, of docs/format.md, sections 3 and 5."""
+    out = []
+    for key in (WORKED, ANIMALS[1]):
+        h = hash_key(key)
+        for module in range(2):
+            bits = " ".join(f"{lane}:{bit}" for lane, bit in probes(h, 3))
+            out += [f"{key.decode()}, module {module}   h = 0x{h:016x}   lane:bit {bits}"]
+            h = next_hash(h)
+    bytes_ = standalone_modules([WORKED, ANIMALS[1]], 2, 1, 3, 0, 2)
+    out += [""]
+    for start in (0, 64):
+        set_ = [(at, bytes_[at]) for at in range(start, start + 64) if bytes_[at]]
+        out += ["byte   " + "".join(f"{at:>5}" for at, _ in set_), "value  " + "".join(f"   {byte:02x}" for _, byte in set_)]
+    out += [f"checksums  {bytes_[128:136].hex()} {bytes_[136:144].hex()}", ""]
+    return "\n".join(out)
+
+
 def worked_standard():
     """The example of docs/format.md, section 7."""
     hash_, size_bits, k = hash_key(WORKED), 1000, 4
@@ -646,24 +657,6 @@ def worked_bank():
     ])
 
 
-def worked_modular():
-    """The example of docs/format.md, section 14."""
-    out = []
-    for key in (WORKED, ANIMALS[1]):
-        h = hash_key(key)
-        for module in range(2):
-            bits = " ".join(f"{lane}:{bit}" for lane, bit in probes(h, 3))
-            out += [f"{key.decode()}, module {module}   h = 0x{h:016x}   lane:bit {bits}"]
-            h = next_hash(h)
-    bytes_ = modular([WORKED, ANIMALS[1]], 2, 1, 3, 0, 2)
-    out += [""]
-    for start in (0, 64):
-        set_ = [(at, bytes_[at]) for at in range(start, start + 64) if bytes_[at]]
-        out += ["byte   " + "".join(f"{at:>5}" for at, _ in set_), "value  " + "".join(f"   {byte:02x}" for _, byte in set_)]
-    out += [f"checksums  {bytes_[128:136].hex()} {bytes_[136:144].hex()}", ""]
-    return "\n".join(out)
-
-
 def check_self():
     """Compares with values from docs/format.md and from other projects' tests, to catch mistakes in this script."""
     assert len(CHECK_TEXT) == 128
@@ -689,7 +682,7 @@ def check_self():
 def main():
     check_self()
     if sys.argv[1:] == ["--worked"]:
-        print(worked_keys(), worked_example(), worked_standard(), worked_counting(), worked_bank(), worked_modular(),
+        print(worked_keys(), worked_example(), worked_modules(), worked_standard(), worked_counting(), worked_bank(),
               sep="\n", end="")
         return 0
     if sys.argv[1:] not in ([], ["--check"]):
