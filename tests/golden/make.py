@@ -463,10 +463,11 @@ def binary_files():
         "scalable-union.bin": scalable_union(
             [(NUMBERS[:20], 1, 20), (NUMBERS[20:27], 1, 20)], 20, 0.01, 0.02, 2, 0.85, 1, 10, 0),
         "bank-3-slots.bin": worked_bank_file(),
-        "modular-empty.bin": standalone_modules([], 1, 1, 6, 0, 0),
-        "modular-2-modules.bin": standalone_modules([WORKED, ANIMALS[1]], 2, 1, 3, 0, 2),
-        "modular-3-modules.bin": standalone_modules(NUMBERS[:500], 3, 7, 6, 0x5EED, None),
-        "modular-16-modules.bin": standalone_modules(ANIMALS, 16, 2, 16, WORD, 3),
+        # One module in the form of several, which readers accept and writers no longer use.
+        "standalone-modules-empty.bin": standalone_modules([], 1, 1, 6, 0, 0),
+        "standalone-2-modules.bin": standalone_modules([WORKED, ANIMALS[1]], 2, 1, 3, 0, 2),
+        "standalone-3-modules.bin": standalone_modules(NUMBERS[:500], 3, 7, 6, 0x5EED, None),
+        "standalone-16-modules.bin": standalone_modules(ANIMALS, 16, 2, 16, WORD, 3),
         **{f"bank-{slots}-slots.bin": ruled_bank(slots, *rest) for slots, *rest in BANKS},
     }
 
