@@ -5,25 +5,23 @@
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
-use core::fmt;
 use core::sync::atomic::Ordering;
+use core::{fmt, iter};
 
 use xxhash_rust::xxh64::Xxh64;
 
 use crate::bitmap;
-use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, Blocks, SharedBlocks};
-use crate::compact;
+use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, Blocks, SharedBlock, SharedBlocks};
 use crate::error::{BuildError, MismatchError};
 use crate::estimate::{self, KeyEstimate};
 use crate::filter::BloomFilter;
-use crate::footer::StandaloneFooter;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::key::Key;
-use crate::kind::StandaloneKind;
 use crate::lanes::{self, MOST_LANES};
-use crate::mask::ProbeCount;
-use crate::sizing;
+use crate::mask::{ProbeCount, block_index};
+use crate::modules::{MOST_MODULES, Modules, next};
+use crate::sizing::{self, Sizing};
 use crate::standalone;
 use crate::view::{self, BloomView, check_match};
 
@@ -62,7 +60,10 @@ use crate::view::{self, BloomView, check_match};
 /// ```
 pub struct AtomicBloomFilter {
     blocks: SharedBlocks,
+    module_blocks: usize,
     k: ProbeCount,
+    /// As in [`BloomFilter`].
+    alone: Option<Kernel>,
     kernel: Kernel,
     seed: Seed,
 }
@@ -95,7 +96,28 @@ impl AtomicBloomFilter {
     /// [`insert`](Self::insert) by hash.
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> bool {
-        kernel::insert_shared(self.blocks.block_of(hash), hash, self.k)
+        match self.alone {
+            Some(_) => kernel::insert_shared(self.blocks.block_of(hash), hash, self.k),
+            None => self.insert_into_modules(hash),
+        }
+    }
+
+    #[inline(never)]
+    fn insert_into_modules(&self, hash: u64) -> bool {
+        let insert = |(block, hash)| kernel::insert_shared(block, hash, self.k);
+        self.blocks_of(hash).fold(false, |changed, in_module| changed | insert(in_module))
+    }
+
+    /// The block of a key in each module, and its hash there.
+    #[inline]
+    fn blocks_of(&self, mut hash: u64) -> impl Iterator<Item = (&SharedBlock, u64)> {
+        let mut rest = self.blocks.as_slice();
+        iter::from_fn(move || {
+            let (module, others) = rest.split_at_checked(self.module_blocks)?;
+            let in_module = (module.get(block_index(hash, module.len()))?, hash);
+            (rest, hash) = (others, next(hash));
+            Some(in_module)
+        })
     }
 
     /// Inserts many keys by hash, faster than one by one if the filter is larger than the caches.
@@ -120,7 +142,15 @@ impl AtomicBloomFilter {
     #[inline(always)]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        self.kernel.contains_shared(self.blocks.block_of(hash), hash, self.k)
+        match self.alone {
+            Some(kernel) => kernel.contains_shared(self.blocks.block_of(hash), hash, self.k),
+            None => self.modules_contain(hash),
+        }
+    }
+
+    #[inline(never)]
+    fn modules_contain(&self, hash: u64) -> bool {
+        self.blocks_of(hash).all(|(block, hash)| self.kernel.contains_shared(block, hash, self.k))
     }
 
     /// Looks up many keys by hash, and sets `found[i]` to whether the key of `hashes[i]` is possibly present.
@@ -145,10 +175,11 @@ impl AtomicBloomFilter {
         bitmap::write_batches(hashes, found, |hashes, found| self.contains_batch(hashes, found));
     }
 
-    /// Starts loading the cache line of a hash. See [`BloomFilter::prefetch`].
+    /// Starts loading the cache line of a hash in the first module. See [`BloomFilter::prefetch`].
     #[inline]
     pub fn prefetch(&self, hash: u64) {
-        kernel::prefetch::<false>(self.blocks.block_of(hash).as_ptr().cast());
+        let first = self.blocks.as_slice().as_ptr();
+        kernel::prefetch::<false>(first.wrapping_add(block_index(hash, self.module_blocks)).cast());
     }
 
     /// Inserts all keys of `other`, which is a `BloomFilter`, a view or an owned view. Other threads may insert and
@@ -156,13 +187,13 @@ impl AtomicBloomFilter {
     ///
     /// # Errors
     ///
-    /// If the filters differ in the number of blocks, k or seed. Then nothing is changed.
+    /// If the filters differ in the number of blocks or modules, k or seed. Then nothing is changed.
     #[doc(alias = "merge")]
     pub fn union_with<'a>(&self, other: impl Into<BloomView<'a>>) -> Result<(), MismatchError> {
         let other = other.into();
-        check_match((self.n_blocks(), self.k, self.seed), &other)?;
+        check_match(self.sizing(), self.seed, &other)?;
         other.lanes.with_blocks(|theirs| {
-            for (ours, theirs) in self.blocks.as_slice().iter().zip(theirs.as_slice()) {
+            for (ours, theirs) in self.blocks.as_slice().iter().zip(theirs.blocks.as_slice()) {
                 kernel::set_shared(ours, theirs);
             }
         });
@@ -180,19 +211,29 @@ impl AtomicBloomFilter {
     ///
     /// If memory for the copy cannot be allocated.
     pub fn to_filter(&self) -> Result<BloomFilter, BuildError> {
-        let Self { k, kernel, seed, .. } = *self;
+        let Self { module_blocks, k, kernel, seed, .. } = *self;
         let mut blocks = Blocks::zeroed(self.n_blocks())?;
         self.blocks.copy_to(0, blocks.as_mut_slice());
-        Ok(BloomFilter { blocks, k, kernel, seed, keys: None })
+        Ok(BloomFilter::new(blocks, module_blocks, k, kernel, seed, None))
     }
 
-    /// Probes per key, 1 to 16.
+    fn sizing(&self) -> Sizing {
+        Sizing { n_blocks: self.n_blocks(), n_modules: self.n_modules(), k: self.k }
+    }
+
+    /// Number of modules, 1 to 16. See [`BloomFilter::n_modules`].
+    #[inline]
+    pub fn n_modules(&self) -> usize {
+        self.n_blocks() / self.module_blocks
+    }
+
+    /// Probes per key, 1 to 16, in each module.
     #[inline]
     pub fn k(&self) -> u32 {
         self.k.get()
     }
 
-    /// Number of blocks of 64 bytes.
+    /// Number of blocks of 64 bytes, of all modules.
     #[inline]
     pub fn n_blocks(&self) -> usize {
         self.blocks.as_slice().len()
@@ -217,10 +258,10 @@ impl AtomicBloomFilter {
     }
 
     /// Copies the blocks to `scratch` if they are so few that they may share lanes, as in a short filter.
-    fn few<'r>(&self, scratch: &'r mut [Block; MOST_LANES]) -> Option<BlockSlice<'r>> {
+    fn few<'r>(&self, scratch: &'r mut [Block; MOST_LANES]) -> Option<Modules<'r>> {
         let copies = scratch.get_mut(..self.n_blocks())?;
         self.blocks.copy_to(0, copies);
-        BlockSlice::new(copies)
+        Some(Modules { blocks: BlockSlice::new(copies)?, module_blocks: self.module_blocks })
     }
 
     /// Fraction of bits that are set, 0 to 1. The best filters are a little below one half full. Reads the whole
@@ -237,10 +278,10 @@ impl AtomicBloomFilter {
     pub fn estimated_keys(&self) -> Option<KeyEstimate> {
         let scratch = &mut [[0; BLOCK_BYTES]; MOST_LANES];
         match self.few(scratch) {
-            Some(blocks) => {
-                lanes::with_fewest_lanes([blocks], |[lanes]| estimate::keys(lanes.iter(), self.k()))
-            }
-            None => estimate::keys(self.lanes().flatten(), self.k()),
+            Some(few) => lanes::with_fewest_lanes([few], |[lanes]| {
+                estimate::keys(lanes.iter(), self.k(), self.n_modules())
+            }),
+            None => estimate::keys(self.lanes().flatten(), self.k(), self.n_modules()),
         }
     }
 
@@ -248,58 +289,65 @@ impl AtomicBloomFilter {
     /// the whole filter.
     #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
-        sizing::estimated_fpr(self.lanes(), self.k)
+        let module = |i| self.lanes().skip(i * self.module_blocks).take(self.module_blocks);
+        (0..self.n_modules()).map(|i| sizing::estimated_fpr(module(i), self.k)).product()
     }
 
     /// Length of the standalone bytes. Inserts of other threads may change it if the filter has fewer than 64 blocks,
     /// because blocks that could share lanes are written as these lanes.
     fn standalone_len(&self) -> usize {
         let scratch = &mut [[0; BLOCK_BYTES]; MOST_LANES];
-        let lanes_len = self.few(scratch).map_or(self.byte_len(), |blocks| compact::compact_len(blocks) - 1);
-        lanes_len + StandaloneFooter::LEN
+        match self.few(scratch) {
+            Some(few) => standalone::len(few),
+            None => self.byte_len() + standalone::tail_len(self.n_modules()),
+        }
     }
 
     standalone::standalone_io!();
 
-    /// Calls `write` with the parts of the standalone bytes, in order. The checksum is computed from the copies that
-    /// are written, so it is right whatever other threads insert meanwhile.
+    /// Calls `write` with the parts of the standalone bytes, in order. The checksums are computed from the copies that
+    /// are written, so they are right whatever other threads insert meanwhile.
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let scratch = &mut [[0; BLOCK_BYTES]; MOST_LANES];
-        if let Some(blocks) = self.few(scratch) {
-            return standalone::encode(blocks, self.k, self.seed, None, write);
+        if let Some(few) = self.few(scratch) {
+            return standalone::encode(few, self.k, self.seed, None, write);
         }
-        let (n_blocks, mut checksum) = (self.n_blocks(), Xxh64::new(0));
-        for start in (0..n_blocks).step_by(MOST_LANES) {
-            let copies = &mut scratch[..MOST_LANES.min(n_blocks - start)];
-            self.blocks.copy_to(start, copies);
-            checksum.update(copies.as_flattened());
-            write(copies.as_flattened())?;
+        let mut checksums = [0; MOST_MODULES];
+        for (checksum, module) in checksums.iter_mut().zip(0..self.n_modules()) {
+            let mut hash = Xxh64::new(module as u64);
+            let blocks = module * self.module_blocks..(module + 1) * self.module_blocks;
+            for start in blocks.clone().step_by(MOST_LANES) {
+                let copies = &mut scratch[..MOST_LANES.min(blocks.end - start)];
+                self.blocks.copy_to(start, copies);
+                hash.update(copies.as_flattened());
+                write(copies.as_flattened())?;
+            }
+            *checksum = hash.digest();
         }
-        let (n_lanes, k, seed) = (8 * n_blocks as u64, self.k(), self.seed());
-        let footer =
-            StandaloneFooter::new(StandaloneKind::Blocked, n_lanes, k, seed, None, checksum.digest());
-        write(&footer.to_bytes())
+        let checksums = checksums.into_iter().take(self.n_modules());
+        standalone::write_tail(self.byte_len(), checksums, self.k, self.seed, None, write)
     }
 }
 
 /// Moves the filter's memory without copying it, with its keys, seed and kernel.
 impl From<BloomFilter> for AtomicBloomFilter {
     fn from(filter: BloomFilter) -> Self {
-        let BloomFilter { blocks, k, kernel, seed, .. } = filter;
-        Self { blocks: SharedBlocks::new(blocks), k, kernel, seed }
+        let alone = (filter.n_modules() == 1).then_some(filter.kernel);
+        let BloomFilter { blocks, module_blocks, k, kernel, seed, .. } = filter;
+        Self { blocks: SharedBlocks::new(blocks), module_blocks, k, alone, kernel, seed }
     }
 }
 
 /// Moves the filter's memory without copying it.
 impl From<AtomicBloomFilter> for BloomFilter {
     fn from(filter: AtomicBloomFilter) -> Self {
-        let AtomicBloomFilter { blocks, k, kernel, seed } = filter;
-        Self { blocks: blocks.into_inner(), k, kernel, seed, keys: None }
+        let AtomicBloomFilter { blocks, module_blocks, k, kernel, seed, .. } = filter;
+        Self::new(blocks.into_inner(), module_blocks, k, kernel, seed, None)
     }
 }
 
 impl fmt::Debug for AtomicBloomFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        view::debug(f, "AtomicBloomFilter", self.n_blocks(), self.k, self.seed, self.kernel)
+        view::debug(f, "AtomicBloomFilter", self.sizing(), self.seed, self.kernel)
     }
 }

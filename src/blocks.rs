@@ -55,6 +55,12 @@ impl<'a> BlockSlice<'a> {
         self.0
     }
 
+    /// The first `n` blocks, or all if that is 0 or there are fewer.
+    #[inline]
+    pub(crate) fn first(self, n: usize) -> Self {
+        self.0.get(..n).and_then(Self::new).unwrap_or(self)
+    }
+
     #[inline]
     pub(crate) fn block_of(self, hash: u64) -> &'a Block {
         let index = block_index(hash, self.0.len());

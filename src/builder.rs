@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::{fmt, mem};
 
-use crate::blocks::{Blocks, LANES};
+use crate::blocks::Blocks;
 use crate::compact;
 use crate::error::BuildError;
 use crate::filter::BloomFilter;
@@ -12,10 +12,8 @@ use crate::hash::Seed;
 use crate::kernel::Kernel;
 use crate::key::Key;
 use crate::lanes::{self, LANE_BYTES};
-use crate::mask::ProbeCount;
 use crate::memory::{OutOfMemory, or_abort, reserve};
-use crate::sizing::{self, Sizing};
-use crate::variants::ModularBloomFilter;
+use crate::sizing::{CompactSize, PerKey, Request, Sizing};
 
 /// Collects keys, then makes a filter of the right size, for writers of SSTables.
 ///
@@ -51,11 +49,9 @@ pub struct FilterBuilder {
     pieces: Vec<Vec<u64>>,
     n_in_pieces: usize,
     hashes: Vec<u64>,
-    /// Of each distinct key, before rounding.
-    pub(crate) bits_per_key: f64,
-    /// The number of modules of large filters, if there are several, and the bits per key of all modules together, at
-    /// most `bits_per_key`.
-    pub(crate) modules: Option<(usize, f64)>,
+    request: Request,
+    /// What `request` comes to, computed once for all filters.
+    per_key: PerKey,
     seed: Seed,
     kernel: Kernel,
 }
@@ -65,25 +61,45 @@ const PIECE: usize = 8192;
 
 impl FilterBuilder {
     /// A builder of filters with `bits_per_key` bits for each distinct key, rounded up to whole lanes of 64 bits or
-    /// blocks of 512.
+    /// blocks of 512. From 17.46 bits on, large filters have two modules, as [`Sizing::for_bits_per_key`] chooses them.
     ///
     /// # Errors
     ///
-    /// If `bits_per_key` is not above 0 and at most [`sizing::MAX_BITS_PER_KEY`].
+    /// If `bits_per_key` is not above 0 and at most [`sizing::MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY).
     pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, BuildError> {
-        let bits_per_key = sizing::checked_bits_per_key(bits_per_key)?;
-        let (seed, kernel) = (Seed::DEFAULT, Kernel::active());
-        let (pieces, hashes) = (Vec::new(), Vec::new());
-        Ok(Self { pieces, n_in_pieces: 0, hashes, bits_per_key, modules: None, seed, kernel })
+        Self::new(Request::BitsPerKey(bits_per_key))
     }
 
-    /// A builder of filters with a false-positive rate of at most `fpr`.
+    /// A builder of filters with a false-positive rate of at most `fpr`, in as many modules as [`Sizing::for_fpr`]
+    /// chooses. For a rate of 10⁻⁹ or below, add the number of keys ÷ 2^64 to it, the probability that an absent key
+    /// has the same hash as one of them.
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between [`sizing::MIN_FPR`] and 1.
+    /// If `fpr` is not between [`sizing::MIN_FPR`](crate::sizing::MIN_FPR) and 1.
     pub fn with_fpr(fpr: f64) -> Result<Self, BuildError> {
-        Self::with_bits_per_key(sizing::bits_per_key(fpr)?)
+        Self::new(Request::Fpr(fpr))
+    }
+
+    fn new(request: Request) -> Result<Self, BuildError> {
+        let (pieces, hashes, per_key) = (Vec::new(), Vec::new(), request.per_key(0, None)?);
+        let (seed, kernel) = (Seed::DEFAULT, Kernel::active());
+        Ok(Self { pieces, n_in_pieces: 0, hashes, request, per_key, seed, kernel })
+    }
+
+    /// Makes filters of at most `most_modules` modules, 1 to 16, as [`Sizing::for_fpr_within`] and
+    /// [`Sizing::for_bits_per_key_within`] do. Pass 1 if most lookups are of present keys.
+    ///
+    /// # Errors
+    ///
+    /// If `most_modules` is not 1 to 16, or the requested false-positive rate is out of reach for as few modules.
+    pub fn with_most_modules(self, most_modules: usize) -> Result<Self, BuildError> {
+        Ok(Self { per_key: self.request.per_key(0, Some(most_modules))?, ..self })
+    }
+
+    /// Bits for each distinct key of many, before rounding.
+    pub(crate) fn bits_per_key(&self) -> f64 {
+        self.per_key.of_many()
     }
 
     /// Sets the seed that keys are hashed with, 0 by default. See [`BloomFilter::with_seed`].
@@ -224,9 +240,9 @@ impl FilterBuilder {
     /// If memory for the filter, or to count its distinct keys, cannot be allocated. The builder then keeps its keys.
     #[doc(alias = "build")]
     pub fn finish(&mut self) -> Result<BloomFilter, BuildError> {
-        let (filter, _) = self.build(|keys| Shape::whole_blocks(keys, self.bits_per_key, 1))?;
+        let (filter, _) = self.build(|keys| Ok(Sizing::of_keys(keys, &self.per_key)?.into()))?;
         self.clear();
-        Ok(filter.all)
+        Ok(filter)
     }
 
     /// Makes the filter, appends its compact bytes to `out` and empties the builder. Appends at most 1.25 × keys + 65
@@ -244,15 +260,11 @@ impl FilterBuilder {
     }
 
     pub(crate) fn write_compact(&mut self, out: &mut Vec<u8>) -> Result<(), OutOfMemory> {
-        let (filter, Shape { n_lanes, n_modules, k }) = self.build(|keys| self.compact_shape(keys))?;
-        reserve(out, n_lanes * LANE_BYTES + compact::MODULES_TAIL)?;
+        let (filter, n_lanes) = self.build(|keys| CompactSize::new(keys, &self.per_key))?;
+        reserve(out, n_lanes * LANE_BYTES + compact::MOST_TAIL)?;
         // Cleared before the bytes are written, so that hashes and bytes are not in memory at once.
         self.clear();
-        let blocks = filter.all.blocks.as_slice();
-        match n_modules {
-            1 => compact::write_compact_lanes(out, blocks, n_lanes, k),
-            _ => compact::write_compact_modules(out, blocks, n_modules, k),
-        }
+        compact::write_compact_lanes(out, filter.modules(), n_lanes, filter.k);
         Ok(())
     }
 
@@ -268,20 +280,17 @@ impl FilterBuilder {
         self.pieces.iter().chain([&self.hashes]).map(Vec::as_slice)
     }
 
-    /// Several modules, unless rounding each up to whole blocks makes them more than 1% larger than one filter.
-    fn compact_shape(&self, keys: usize) -> Shape {
-        let (n_lanes, k) = sizing::lanes_for(keys, self.bits_per_key);
-        let modules = self.modules.map(|(n_modules, bits)| Shape::whole_blocks(keys, bits, n_modules));
-        let small = modules.filter(|modules| modules.n_lanes <= n_lanes + n_lanes / 100);
-        small.unwrap_or(Shape { n_lanes, n_modules: 1, k })
-    }
-
-    /// Makes the filter, with the shape that `shape` returns for a number of keys. Returns the shape too, because a
-    /// short filter's blocks still have to be merged into its lanes.
-    fn build(&self, shape: impl Fn(usize) -> Shape) -> Result<(ModularBloomFilter, Shape), OutOfMemory> {
-        let mut shape_of_keys = shape(self.len());
+    /// Makes the filter, of the size that `size` returns for a number of keys. Returns the number of lanes too, because
+    /// a short filter's blocks still have to be merged into its lanes.
+    fn build(
+        &self,
+        size: impl Fn(u64) -> Result<CompactSize, BuildError>,
+    ) -> Result<(BloomFilter, usize), OutOfMemory> {
+        // No larger than the hashes, so only rounding could make it larger than the address space.
+        let size = |keys| size(keys as u64).map_err(|_| OutOfMemory { bytes: usize::MAX });
+        let mut of_keys = size(self.len())?;
         let (mut unchanged, mut reserved) = (Vec::new(), Ok(()));
-        let mut filter = self.fill(shape_of_keys, |hash| {
+        let mut filter = self.fill(of_keys, |hash| {
             if unchanged.len() == unchanged.capacity() {
                 reserved = reserved.and_then(|()| reserve(&mut unchanged, 1));
             }
@@ -293,21 +302,15 @@ impl FilterBuilder {
         let repeats = self.count_repeats(unchanged)?;
         let keys = self.len() - repeats;
         if repeats != 0 {
-            shape_of_keys = shape(keys);
-            filter = self.fill(shape_of_keys, |_| ())?;
+            of_keys = size(keys)?;
+            filter = self.fill(of_keys, |_| ())?;
         }
-        filter.all.keys = Some(keys as u64);
-        Ok((filter, shape_of_keys))
+        filter.keys = Some(keys as u64);
+        Ok((filter, of_keys.n_lanes))
     }
 
-    fn fill(
-        &self,
-        shape: Shape,
-        mut on_unchanged: impl FnMut(u64),
-    ) -> Result<ModularBloomFilter, OutOfMemory> {
-        let all = self.empty(shape)?;
-        let n_blocks = all.blocks.len() / shape.n_modules;
-        let mut filter = ModularBloomFilter { all, n_blocks };
+    fn fill(&self, size: CompactSize, mut on_unchanged: impl FnMut(u64)) -> Result<BloomFilter, OutOfMemory> {
+        let mut filter = self.empty(size)?;
         for hashes in self.hashes() {
             filter.insert_all(hashes, &mut on_unchanged);
         }
@@ -315,9 +318,10 @@ impl FilterBuilder {
     }
 
     /// Uses at most eight times the memory of the hashes.
-    fn empty(&self, Shape { n_lanes, k, .. }: Shape) -> Result<BloomFilter, OutOfMemory> {
-        let (blocks, kernel, seed) = (Blocks::zeroed(lanes::n_blocks(n_lanes))?, self.kernel, self.seed);
-        Ok(BloomFilter { blocks, k, kernel, seed, keys: Some(0) })
+    fn empty(&self, CompactSize { n_lanes, n_modules, k }: CompactSize) -> Result<BloomFilter, OutOfMemory> {
+        let blocks = Blocks::zeroed(lanes::n_blocks(n_lanes))?;
+        let module_blocks = blocks.len() / n_modules;
+        Ok(BloomFilter::new(blocks, module_blocks, k, self.kernel, self.seed, Some(0)))
     }
 
     /// Counts the repeats among the inserted keys, given the hashes whose insert changed no bit. These are all repeats,
@@ -330,7 +334,9 @@ impl FilterBuilder {
         if unchanged.is_empty() {
             return Ok(0);
         }
-        let mut suspects = self.empty(Shape::whole_blocks(unchanged.len(), 12.0, 1))?;
+        let size = Sizing::of_modules(1, unchanged.len() as u64, 12.0);
+        let size = size.map_err(|_| OutOfMemory { bytes: usize::MAX })?;
+        let mut suspects = self.empty(size.into())?;
         suspects.insert_batch(&unchanged);
         let mut candidates = unchanged;
         candidates.clear();
@@ -348,23 +354,6 @@ impl FilterBuilder {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Shape {
-    /// Of all modules.
-    n_lanes: usize,
-    n_modules: usize,
-    /// Of each module.
-    k: ProbeCount,
-}
-
-impl Shape {
-    fn whole_blocks(keys: usize, bits_per_key: f64, n_modules: usize) -> Self {
-        let module = Sizing::for_bits_per_key(keys, bits_per_key / n_modules as f64);
-        let module = module.expect("no larger than the hashes");
-        Self { n_lanes: n_modules * module.n_blocks() * LANES, n_modules, k: module.probe_count() }
-    }
-}
-
 impl<K: Key> Extend<K> for FilterBuilder {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         let keys = keys.into_iter();
@@ -377,7 +366,7 @@ impl fmt::Debug for FilterBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FilterBuilder")
             .field("len", &self.len())
-            .field("bits_per_key", &self.bits_per_key)
+            .field("bits_per_key", &self.bits_per_key())
             .field("seed", &self.seed.get())
             .finish_non_exhaustive()
     }

@@ -1,85 +1,85 @@
-//! Compact bytes, for use inside a container (sections 4 and 14 of the format).
+//! Compact bytes, for use inside a container (section 4 of the format).
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
 
-use crate::blocks::{BlockSlice, LANES};
+use crate::blocks::{BLOCK_BYTES, BlockSlice};
 use crate::error::DecodeError;
 use crate::footer::VERSION;
-use crate::lanes::{self, Lane, Lanes, MOST_LANES, with_fewest_lanes};
+use crate::lanes::{self, LANE_BYTES, Lane, Lanes, MOST_LANES, with_fewest_lanes};
 use crate::mask::ProbeCount;
-use crate::sizing::MOST_MODULES;
+use crate::modules::{MOST_MODULES, Modules};
 
-/// Calls `write` with the lanes and the trailer that follows them.
+/// The most bytes after the lanes. There are two after several modules. Compact bytes of one module never have such a
+/// length, nor [`MODULES_FORM`] in the highest four bits of their last byte, so a reader that knows only one module
+/// finds an error.
+pub(crate) const MOST_TAIL: usize = 2;
+const MODULES_FORM: u8 = 3;
+
+/// Calls `write` with the lanes and the tail that follows them.
 pub(crate) fn with_compact<T>(
-    blocks: BlockSlice<'_>,
+    modules: Modules<'_>,
     k: ProbeCount,
     write: impl FnOnce(&[u8], &[u8]) -> T,
 ) -> T {
-    with_fewest_lanes([blocks], |[lanes]| write(lanes.as_bytes(), &[trailer(VERSION, k)]))
+    let tail = Tail::new(modules.len(), k);
+    with_fewest_lanes([modules], |[lanes]| write(lanes.as_bytes(), tail.as_bytes()))
 }
 
 /// Appends compact bytes with exactly `n_lanes` lanes. These are all lanes of the blocks, or fewer lanes that the
-/// blocks share.
-pub(crate) fn write_compact_lanes(out: &mut Vec<u8>, blocks: BlockSlice<'_>, n_lanes: usize, k: ProbeCount) {
-    if n_lanes.is_multiple_of(LANES) {
-        out.extend_from_slice(blocks.as_slice().as_flattened());
+/// blocks of one module share.
+pub(crate) fn write_compact_lanes(out: &mut Vec<u8>, modules: Modules<'_>, n_lanes: usize, k: ProbeCount) {
+    let blocks = modules.blocks.as_slice().as_flattened();
+    if LANE_BYTES * n_lanes == blocks.len() {
+        out.extend_from_slice(blocks);
     } else {
         let lanes = &mut [Lane::default(); MOST_LANES][..n_lanes];
-        lanes::unite(blocks, lanes);
+        lanes::unite(modules.blocks, lanes);
         out.extend_from_slice(lanes.as_flattened());
     }
-    out.push(trailer(VERSION, k));
+    out.extend_from_slice(Tail::new(modules.len(), k).as_bytes());
 }
 
-/// Appends the compact bytes of two modules or more.
-pub(crate) fn write_compact_modules(
-    out: &mut Vec<u8>,
-    modules: BlockSlice<'_>,
-    n_modules: usize,
-    k: ProbeCount,
-) {
-    out.extend_from_slice(modules.as_slice().as_flattened());
-    out.extend([n_modules as u8, trailer(MODULES_FORM, k)]);
+/// The bytes after the lanes: the number of modules if there are several, and the trailer.
+struct Tail([u8; MOST_TAIL]);
+
+impl Tail {
+    fn new(n_modules: usize, k: ProbeCount) -> Self {
+        let form = if n_modules == 1 { VERSION } else { MODULES_FORM };
+        Self([n_modules as u8, form << 4 | (k.get() - 1) as u8])
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.0[usize::from(self.0[0] == 1)..]
+    }
 }
 
-fn trailer(form: u8, k: ProbeCount) -> u8 {
-    form << 4 | (k.get() - 1) as u8
-}
-
-pub(crate) fn compact_len(blocks: BlockSlice<'_>) -> usize {
-    with_fewest_lanes([blocks], |[lanes]| lanes.as_bytes().len() + 1)
+pub(crate) fn compact_len(modules: Modules<'_>) -> usize {
+    let tail_len = if modules.len() == 1 { 1 } else { MOST_TAIL };
+    with_fewest_lanes([modules], |[lanes]| lanes.as_bytes().len() + tail_len)
 }
 
 #[inline]
 pub(crate) fn read_compact(bytes: &[u8]) -> Result<(Lanes<'_>, ProbeCount), DecodeError> {
     let length = DecodeError::Length { found: bytes.len() };
+    if bytes.len() % BLOCK_BYTES == MOST_TAIL {
+        return read_modules(bytes, length);
+    }
     let (&trailer, lanes) = bytes.split_last().ok_or(length)?;
     let lanes = Lanes::new(lanes).ok_or(length)?;
     Ok((lanes, probe_count(trailer, VERSION)?))
 }
 
-/// The number of bytes after the blocks of several modules. Compact bytes without modules never have this length, nor
-/// [`MODULES_FORM`] in the highest four bits of their last byte, so a reader without modules finds an error.
-pub(crate) const MODULES_TAIL: usize = 2;
-const MODULES_FORM: u8 = 3;
-
-/// The blocks of all modules, and the number of modules.
 #[inline]
-pub(crate) fn read_compact_modules(bytes: &[u8]) -> Result<(BlockSlice<'_>, usize, ProbeCount), DecodeError> {
-    let length = DecodeError::Length { found: bytes.len() };
-    let (blocks, &[n_modules, trailer]) = bytes.split_last_chunk::<MODULES_TAIL>().ok_or(length)?;
-    let (blocks, []) = blocks.as_chunks() else { return Err(length) };
-    let blocks = BlockSlice::new(blocks).ok_or(length)?;
+fn read_modules(bytes: &[u8], length: DecodeError) -> Result<(Lanes<'_>, ProbeCount), DecodeError> {
+    let (lanes, &[n_modules, trailer]) = bytes.split_last_chunk().ok_or(length)?;
+    let blocks = BlockSlice::new(lanes.as_chunks().0).ok_or(length)?;
     let k = probe_count(trailer, MODULES_FORM)?;
     let n_modules = usize::from(n_modules);
     if !(2..=MOST_MODULES).contains(&n_modules) {
         return Err(DecodeError::Footer { field: "number of modules", found: n_modules as u64 });
     }
-    if !blocks.as_slice().len().is_multiple_of(n_modules) {
-        return Err(length);
-    }
-    Ok((blocks, n_modules, k))
+    Ok((Modules::new(blocks, n_modules).ok_or(length)?.into(), k))
 }
 
 #[inline]

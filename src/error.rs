@@ -44,14 +44,22 @@ pub enum BuildError {
         /// The highest number on this machine.
         most: u64,
     },
-    /// A modular filter must have 1 to 16 modules, a size that is computed 1 to 4, and a truncated view no more than
-    /// the view had.
+    /// A filter has 1 to 16 modules, and some kinds have only one. Then compute its size by
+    /// [`Sizing::for_fpr_within`](crate::Sizing::for_fpr_within) for at most one.
     #[non_exhaustive]
     Modules {
         /// The number given.
         n_modules: usize,
         /// The highest number.
         most: usize,
+    },
+    /// All modules have the same number of blocks, so the number of modules must divide that of the blocks.
+    #[non_exhaustive]
+    BlocksOfModules {
+        /// Blocks of all modules.
+        n_blocks: usize,
+        /// The number of modules given.
+        n_modules: usize,
     },
     /// A standard filter has at least one bit, and no more than fit in the address space.
     #[non_exhaustive]
@@ -65,16 +73,16 @@ pub enum BuildError {
     #[non_exhaustive]
     Keys {
         /// The number given.
-        expected_keys: usize,
+        expected_keys: u64,
         /// Bits per key, given or computed.
         bits_per_key: f64,
     },
-    /// The fold factor must be at least 1 and divide the number of blocks.
+    /// The fold factor must be at least 1 and divide the number of blocks of each module.
     #[non_exhaustive]
     FoldFactor {
         /// The value given.
         factor: usize,
-        /// Blocks of the filter to be folded.
+        /// Blocks of each module of the filter to be folded.
         n_blocks: usize,
     },
     /// A partition needs at least one key.
@@ -139,9 +147,16 @@ impl fmt::Display for BuildError {
             Self::Blocks { n_blocks, most } => {
                 write!(f, "a filter has 1 to {most} blocks of 64 bytes on this machine, not {n_blocks}")
             }
+            Self::Modules { n_modules, most: 1 } => {
+                write!(f, "this kind of filter has one module, not {n_modules}: {ONE_MODULE}")
+            }
             Self::Modules { n_modules, most } => {
                 write!(f, "the number of modules must be 1 to {most}, not {n_modules}")
             }
+            Self::BlocksOfModules { n_blocks, n_modules } => write!(
+                f,
+                "{n_blocks} blocks cannot be divided among {n_modules} modules: use a multiple of {n_modules}"
+            ),
             Self::Bits { bit_len, most } => {
                 write!(f, "a standard filter has 1 to {most} bits on this machine, not {bit_len}")
             }
@@ -180,6 +195,9 @@ impl fmt::Display for BuildError {
 
 impl Error for BuildError {}
 
+/// What to do where a filter of several modules cannot be used.
+pub(crate) const ONE_MODULE: &str = "compute the size by `Sizing::for_fpr_within(keys, fpr, 1)`";
+
 /// Two filters cannot be combined, because they differ in size, k or seed. Both are unchanged.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,7 +210,7 @@ pub enum MismatchError {
         ours: u64,
         /// Size of the filter that was passed.
         theirs: u64,
-        /// The unit of both sizes, `"blocks"`, or `"bits"` of standard filters.
+        /// The unit of both sizes, `"blocks"` or `"modules"`, or `"bits"` of standard filters.
         unit: &'static str,
     },
     /// The probes per key differ.
@@ -336,6 +354,12 @@ pub enum DecodeError {
         /// Checksum of its rows.
         computed: u64,
     },
+    /// A range of one block can be looked up only in filters of one module.
+    #[non_exhaustive]
+    Modules {
+        /// The filter's number of modules.
+        n_modules: u32,
+    },
     /// The bytes are not as long as the range that a lookup reads.
     #[non_exhaustive]
     Range {
@@ -379,19 +403,14 @@ pub enum DecodeError {
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Length { found } if found % 64 == 2 && found > 64 => write!(
-                f,
-                "a compact filter of one module does not have {found} bytes: they may be several modules, which \
-                 `ModularView` reads, or were cut, or are something else"
-            ),
             Self::Length { found } => write!(
                 f,
-                "a compact filter has 8·L + 1 bytes, L being 1 to 63 or a multiple of 8, not {found}: the bytes were \
-                 cut, or are something else"
+                "a compact filter has 8·L + 1 bytes, L being 1 to 63 or a multiple of 8, or 64·B + 2 in B blocks of \
+                 several modules, not {found}: the bytes were cut, or are something else"
             ),
             Self::Trailer { found } => write!(
                 f,
-                "a compact filter ends in a byte from 0x20 to 0x2f, or 0x30 to 0x3f if it has modules, not \
+                "a compact filter ends in a byte from 0x20 to 0x2f, or 0x30 to 0x3f if it has several modules, not \
                  {found:#04x}: the bytes were cut or damaged, or are of a newer version"
             ),
             Self::Slice { start, end, found } => write!(
@@ -440,6 +459,9 @@ impl fmt::Display for DecodeError {
                 "the bank's region {block} is damaged, or these are other bytes: their checksum is {computed:#018x}, \
                  stored {stored:#018x}"
             ),
+            Self::Modules { n_modules } => {
+                write!(f, "a filter of {n_modules} modules cannot be asked by ranges: {ONE_MODULE}, and rebuild it")
+            }
             Self::Range { expected, found } => write!(
                 f,
                 "a lookup needs {expected} bytes, not {found}: pass those of `range`, no more and no fewer"
@@ -516,6 +538,10 @@ mod tests {
                 "a partition has at least 1 key, not 0",
             BuildError::Modules { n_modules: 0, most: 4 } =>
                 "the number of modules must be 1 to 4, not 0",
+            BuildError::Modules { n_modules: 2, most: 1 } =>
+                "this kind of filter has one module, not 2: compute the size by `Sizing::for_fpr_within(keys, fpr, 1)`",
+            BuildError::BlocksOfModules { n_blocks: 10, n_modules: 3 } =>
+                "10 blocks cannot be divided among 3 modules: use a multiple of 3",
             BuildError::KeyOrder { at: 3 } =>
                 "the key is out of order at byte 3: sort keys by their bytes, or make one filter for the table \
                  instead of partitions",
@@ -538,6 +564,8 @@ mod tests {
                 "filters of 8 and 24 blocks cannot be combined: fold the larger one by 3",
             MismatchError::Size { ours: 500, theirs: 1000, unit: "bits" } =>
                 "filters of 500 and 1000 bits cannot be combined: build both with one number of bits",
+            MismatchError::Size { ours: 1, theirs: 2, unit: "modules" } =>
+                "filters of 1 and 2 modules cannot be combined: build both with one number of modules",
             MismatchError::Probes { ours: 6, theirs: 7 } =>
                 "filters with k = 6 and k = 7 cannot be combined: build both with one k",
             MismatchError::Seed { ours: 0, theirs: 9 } =>
@@ -549,14 +577,11 @@ mod tests {
     fn malformed_bytes_are_explained() {
         assert_texts! {
             DecodeError::Length { found: 63 } =>
-                "a compact filter has 8·L + 1 bytes, L being 1 to 63 or a multiple of 8, not 63: the bytes were cut, \
-                 or are something else",
-            DecodeError::Length { found: 130 } =>
-                "a compact filter of one module does not have 130 bytes: they may be several modules, which \
-                 `ModularView` reads, or were cut, or are something else",
+                "a compact filter has 8·L + 1 bytes, L being 1 to 63 or a multiple of 8, or 64·B + 2 in B blocks of \
+                 several modules, not 63: the bytes were cut, or are something else",
             DecodeError::Trailer { found: 0x35 } =>
-                "a compact filter ends in a byte from 0x20 to 0x2f, or 0x30 to 0x3f if it has modules, not 0x35: the \
-                 bytes were cut or damaged, or are of a newer version",
+                "a compact filter ends in a byte from 0x20 to 0x2f, or 0x30 to 0x3f if it has several modules, not 0x35: \
+                 the bytes were cut or damaged, or are of a newer version",
             DecodeError::NoFilter { range: 9, n_filters: 9 } =>
                 "filter 9 of 9 is empty or does not exist: the filter block is damaged or of another table, so rewrite \
                  the table",
@@ -567,6 +592,9 @@ mod tests {
             DecodeError::RegionChecksum { block: 7, stored: 1, computed: 2 } =>
                 "the bank's region 7 is damaged, or these are other bytes: their checksum is 0x0000000000000002, stored \
                  0x0000000000000001",
+            DecodeError::Modules { n_modules: 2 } =>
+                "a filter of 2 modules cannot be asked by ranges: compute the size by \
+                 `Sizing::for_fpr_within(keys, fpr, 1)`, and rebuild it",
             DecodeError::Range { expected: 64, found: 63 } =>
                 "a lookup needs 64 bytes, not 63: pass those of `range`, no more and no fewer",
             DecodeError::TooShort { found: 3, least: 72 } =>

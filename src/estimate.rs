@@ -108,6 +108,7 @@ struct ProbeEstimate {
 }
 
 impl ProbeEstimate {
+    /// The keys that make `k` probes each, in all modules.
     fn keys(self, k: u32) -> KeyEstimate {
         let scale = self.bits / f64::from(k);
         KeyEstimate {
@@ -189,15 +190,19 @@ fn variance_per_bit(rho: f64) -> f64 {
     1.0 / exp_of_minus(rho) - 1.0 - rho
 }
 
-/// The number of keys that set these lanes, with `k` probes each.
-pub(crate) fn keys(lanes: impl Iterator<Item = u64>, k: u32) -> Option<KeyEstimate> {
+/// The number of keys that set these lanes, with `k` probes in each of `n_modules` modules.
+pub(crate) fn keys(lanes: impl Iterator<Item = u64>, k: u32, n_modules: usize) -> Option<KeyEstimate> {
     let mut occupancy = [0; 65];
     lanes.for_each(|lane| occupancy[lane.count_ones() as usize] += 1);
-    Some(probes(&occupancy, k)?.keys(k))
+    Some(probes(&occupancy, k)?.keys(k * n_modules as u32))
 }
 
 /// The number of keys that are in both of two filters, from their lanes in pairs.
-pub(crate) fn common_keys(lanes: impl Iterator<Item = (u64, u64)>, k: u32) -> Option<KeyEstimate> {
+pub(crate) fn common_keys(
+    lanes: impl Iterator<Item = (u64, u64)>,
+    k: u32,
+    n_modules: usize,
+) -> Option<KeyEstimate> {
     let mut occupancies = [[0; 65]; 3];
     for (a, b) in lanes {
         for (occupancy, lane) in occupancies.iter_mut().zip([a, b, a | b]) {
@@ -205,7 +210,7 @@ pub(crate) fn common_keys(lanes: impl Iterator<Item = (u64, u64)>, k: u32) -> Op
         }
     }
     let [a, b, union] = occupancies.map(|occupancy| probes(&occupancy, k));
-    Some(ProbeEstimate::common(a?, b?, union?).keys(k))
+    Some(ProbeEstimate::common(a?, b?, union?).keys(k * n_modules as u32))
 }
 
 /// The number of keys that set `ones` of the bits of a standard filter.

@@ -4,22 +4,25 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::blocks::{Block, Blocks, LANES, block_from_lanes, combined, lanes};
+use crate::blocks::{Block, BlockSlice, Blocks, LANES, block_from_lanes, combined, lanes};
 use crate::compact;
 use crate::error::{BuildError, DecodeError, MismatchError};
 use crate::estimate::KeyEstimate;
-use crate::footer::StandaloneFooter;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::key::Key;
-use crate::lanes::Lanes;
 use crate::mask::ProbeCount;
 use crate::memory::OutOfMemory;
+use crate::modules::{Modules, next};
 use crate::sizing::Sizing;
 use crate::standalone;
 use crate::view::{self, BloomView, check_match};
 
 /// An approximate set of keys. A lookup returns "definitely absent" or "possibly present" and reads one cache line.
+///
+/// For low false-positive rates, the filter is divided into [modules](crate::sizing#modules), which must all have a key,
+/// because it then needs fewer bits. A lookup still reads one cache line for nearly all absent keys, but one of each
+/// module for present keys.
 ///
 /// Keys cannot be listed or removed, but a [`CountingBloomFilter`](crate::variants::CountingBloomFilter) can remove
 /// them. The filter never grows. With more keys than it was sized for, it still finds every key, but its false-positive
@@ -42,8 +45,13 @@ use crate::view::{self, BloomView, check_match};
 /// ```
 #[derive(Clone)]
 pub struct BloomFilter {
+    /// Of all modules, one module after the other.
     pub(crate) blocks: Blocks,
+    /// Blocks of each module. Divides the number of all blocks.
+    pub(crate) module_blocks: usize,
     pub(crate) k: ProbeCount,
+    /// The kernel if there is one module, so that one byte tells inserts and lookups both.
+    alone: Option<Kernel>,
     pub(crate) kernel: Kernel,
     pub(crate) seed: Seed,
     /// Number of distinct keys, if known. Inserts make it unknown, because repeats go unnoticed.
@@ -55,15 +63,15 @@ impl BloomFilter {
     /// needs 9.9 bits per key.
     ///
     /// As the number of keys is usually a guess, the size is one that [can be folded](Sizing::foldable), at most 1% or
-    /// one block larger than [`Sizing::for_fpr`] returns. For exactly that size, pass it to
-    /// [`with_sizing`](Self::with_sizing).
+    /// one block of each module larger than [`Sizing::for_fpr`] returns. For exactly that size, or a different number of
+    /// modules, use [`with_sizing`](Self::with_sizing).
     ///
     /// # Errors
     ///
     /// If `fpr` is below [`sizing::MIN_FPR`](crate::sizing::MIN_FPR) or not below 1, the filter is larger than the
     /// address space, or memory for the filter cannot be allocated.
     pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, BuildError> {
-        Self::with_sizing(Sizing::for_fpr(expected_keys, fpr)?.foldable())
+        Self::with_sizing(Sizing::for_fpr(expected_keys as u64, fpr)?.foldable())
     }
 
     /// An empty filter with `bits_per_key` bits for each of `expected_keys` distinct keys, rounded up to whole blocks
@@ -74,10 +82,10 @@ impl BloomFilter {
     /// If `bits_per_key` is not above 0 and at most [`sizing::MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), the
     /// filter is larger than the address space, or memory for the filter cannot be allocated.
     pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, BuildError> {
-        Self::with_sizing(Sizing::for_bits_per_key(expected_keys, bits_per_key)?)
+        Self::with_sizing(Sizing::for_bits_per_key(expected_keys as u64, bits_per_key)?)
     }
 
-    /// An empty filter of `n_blocks` blocks of 64 bytes, with `k` probes per key, 1 to 16.
+    /// An empty filter of `n_blocks` blocks of 64 bytes in one module, with `k` probes per key, 1 to 16.
     ///
     /// # Errors
     ///
@@ -93,8 +101,32 @@ impl BloomFilter {
     ///
     /// If memory for the filter cannot be allocated.
     pub fn with_sizing(sizing: Sizing) -> Result<Self, BuildError> {
-        let (blocks, k) = (Blocks::zeroed(sizing.n_blocks())?, sizing.probe_count());
-        Ok(Self { blocks, k, kernel: Kernel::active(), seed: Seed::DEFAULT, keys: Some(0) })
+        let (blocks, module_blocks) = (Blocks::zeroed(sizing.n_blocks())?, sizing.module_blocks());
+        Ok(Self::new(blocks, module_blocks, sizing.probe_count(), Kernel::active(), Seed::DEFAULT, Some(0)))
+    }
+
+    pub(crate) fn new(
+        blocks: Blocks,
+        module_blocks: usize,
+        k: ProbeCount,
+        kernel: Kernel,
+        seed: Seed,
+        keys: Option<u64>,
+    ) -> Self {
+        let alone = (blocks.len() == module_blocks).then_some(kernel);
+        Self { blocks, module_blocks, k, alone, kernel, seed, keys }
+    }
+
+    /// A filter of one module.
+    pub(crate) fn new_alone(
+        blocks: Blocks,
+        k: ProbeCount,
+        kernel: Kernel,
+        seed: Seed,
+        keys: Option<u64>,
+    ) -> Self {
+        let module_blocks = blocks.len();
+        Self::new(blocks, module_blocks, k, kernel, seed, keys)
     }
 
     /// Copies compact bytes, of a filter with seed 0, into a filter that you can change. [`BloomView::from_compact`]
@@ -102,7 +134,7 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// If no filter has this length or last byte, or memory for the copy cannot be allocated. Compact bytes rely on the
+    /// If no filter has this length or last bytes, or memory for the copy cannot be allocated. Compact bytes rely on the
     /// length and checksum of their container, because not every cut or flipped bit is detected here.
     pub fn from_compact(bytes: &[u8]) -> Result<Self, DecodeError> {
         Ok(BloomView::from_compact(bytes)?.copy()?)
@@ -133,10 +165,12 @@ impl BloomFilter {
         Ok(BloomView::from_standalone(bytes)?.copy()?)
     }
 
-    /// An empty filter of `n_blocks` blocks with this filter's k, kernel and seed.
-    pub(crate) fn try_empty(&self, n_blocks: usize) -> Result<Self, OutOfMemory> {
+    /// An empty filter of `module_blocks` blocks in each module, with this filter's number of modules, k, kernel and
+    /// seed.
+    pub(crate) fn try_empty(&self, module_blocks: usize) -> Result<Self, OutOfMemory> {
         let Self { k, kernel, seed, .. } = *self;
-        Ok(Self { blocks: Blocks::zeroed(n_blocks)?, k, kernel, seed, keys: Some(0) })
+        let blocks = Blocks::zeroed(module_blocks.saturating_mul(self.n_modules()))?;
+        Ok(Self::new(blocks, module_blocks, k, kernel, seed, Some(0)))
     }
 
     /// A copy, with an error if memory runs out. `clone` aborts then, as `Vec`'s does.
@@ -171,7 +205,7 @@ impl BloomFilter {
     #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
-        Self { kernel, ..self }
+        Self { kernel, alone: self.alone.map(|_| kernel), ..self }
     }
 
     /// Hashes `key` under the filter's seed, for the `*_hash` methods.
@@ -193,21 +227,35 @@ impl BloomFilter {
     #[inline(always)]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         self.keys = None;
-        self.kernel.insert(self.blocks.as_mut(), hash, self.k)
+        match self.alone {
+            Some(kernel) => kernel.insert(self.blocks.as_mut(), hash, self.k),
+            None => {
+                let Self { ref mut blocks, module_blocks, k, kernel, .. } = *self;
+                Kernel::insert_into_modules(blocks.as_mut_slice(), module_blocks, hash, k, kernel)
+            }
+        }
     }
 
     /// Inserts many keys by hash, faster than one by one.
     pub fn insert_batch(&mut self, hashes: &[u64]) {
+        self.insert_all(hashes, |_| ());
+    }
+
+    /// [`insert_batch`](Self::insert_batch) that calls `on_unchanged` with each hash that was inserted before. It may
+    /// also call it with a hash that is new, if its bits in the first module were all set.
+    pub(crate) fn insert_all(&mut self, hashes: &[u64], on_unchanged: impl FnMut(u64)) {
         if !hashes.is_empty() {
             self.keys = None;
-            self.kernel.insert_batch(self.blocks.as_mut(), hashes, self.k, |_| ());
+            let Self { ref mut blocks, module_blocks, k, kernel, .. } = *self;
+            kernel.insert_batch_into_modules(blocks.as_mut_slice(), module_blocks, hashes, k, on_unchanged);
         }
     }
 
     /// Returns whether `key` is possibly present. `false` means definitely absent.
     ///
     /// For a key never inserted, the result is `true` with probability [`estimated_fpr`](Self::estimated_fpr). Hashes
-    /// the key and reads one cache line. Does not allocate.
+    /// the key and reads one cache line, of the first module, and then of each further module as long as all modules
+    /// before it have the key. Does not allocate.
     #[doc(alias("might_contain", "may_contain"))]
     #[inline]
     #[must_use]
@@ -220,26 +268,52 @@ impl BloomFilter {
     #[inline(always)]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        self.kernel.contains(self.blocks.as_slice(), hash, self.k)
+        match self.alone {
+            Some(kernel) => kernel.contains(self.blocks.as_slice(), hash, self.k),
+            None => {
+                let Self { ref blocks, module_blocks, k, kernel, .. } = *self;
+                Kernel::modules_contain(blocks.as_slice(), module_blocks, hash, k, kernel)
+            }
+        }
     }
 
-    /// Returns whether the hash is possibly present in any of the filters. All filters must have the same k.
+    #[inline]
+    pub(crate) fn first_module(&self) -> BlockSlice<'_> {
+        self.blocks.as_slice().first(self.module_blocks)
+    }
+
+    /// The modules but the first, if there are others.
+    #[inline]
+    fn other_modules(&self) -> Option<BlockSlice<'_>> {
+        self.blocks.as_slice().as_slice().get(self.module_blocks..).and_then(BlockSlice::new)
+    }
+
+    /// Returns whether all modules but the first have the key, whose hash in the first is given.
+    #[inline]
+    pub(crate) fn others_contain(&self, hash: u64) -> bool {
+        let Self { module_blocks, k, kernel, .. } = *self;
+        let contain = |others| Kernel::modules_contain(others, module_blocks, next(hash), k, kernel);
+        self.other_modules().is_none_or(contain)
+    }
+
+    /// Returns whether the hash is possibly present in the first module of any of the filters. All filters must have
+    /// the same k.
     #[inline(always)]
-    pub(crate) fn any_contains_hash(filters: &[Self], hash: u64) -> bool {
+    pub(crate) fn any_first_contains(filters: &[Self], hash: u64) -> bool {
         match filters {
             [] => false,
-            [only] => only.contains_hash(hash),
+            [only] => only.kernel.contains(only.first_module(), hash, only.k),
             [first, ..] => {
-                let blocks = filters.iter().map(|filter| filter.blocks.as_slice());
+                let blocks = filters.iter().map(Self::first_module);
                 Kernel::contains_any(blocks, hash, first.k, first.kernel)
             }
         }
     }
 
-    /// Which of at most 64 filters possibly have the hash, one bit each. The last filter's bit is the lowest. All
-    /// filters must have the same k.
-    pub(crate) fn which_contain_hash(filters: &[Self], hash: u64) -> u64 {
-        let blocks = filters.iter().map(|filter| filter.blocks.as_slice());
+    /// Which of at most 64 filters possibly have the hash in their first module, one bit each. The last filter's bit is
+    /// the lowest. All filters must have the same k.
+    pub(crate) fn which_first_contain(filters: &[Self], hash: u64) -> u64 {
+        let blocks = filters.iter().map(Self::first_module);
         filters.first().map_or(0, |first| Kernel::which_contain(blocks, hash, first.k, first.kernel))
     }
 
@@ -278,11 +352,19 @@ impl BloomFilter {
         self.as_view().contains_bitmap(hashes, found);
     }
 
-    /// Starts loading the cache line of a hash that you will look up or insert a little later. With many filters to
-    /// probe, or other work to do in between, the waits for memory overlap.
+    /// Starts loading the cache line of a hash, in the first module, that you will look up or insert a little later.
+    /// With many filters to probe, or other work to do in between, the waits for memory overlap.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
-        kernel::prefetch::<false>(self.blocks.as_slice().block_of(hash));
+        kernel::prefetch::<false>(self.first_module().block_of(hash));
+    }
+
+    /// [`prefetch`](Self::prefetch) in the second module, if there is one.
+    #[inline]
+    pub(crate) fn prefetch_second(&self, hash: u64) {
+        if let Some(others) = self.other_modules() {
+            kernel::prefetch::<false>(others.first(self.module_blocks).block_of(next(hash)));
+        }
     }
 
     /// Inserts all keys of `other`, which is a `BloomFilter`, a view or an owned view. Copies nothing. The bits are the
@@ -292,7 +374,7 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// If the filters differ in the number of blocks, k or seed. Then nothing is changed.
+    /// If the filters differ in the number of blocks or modules, k or seed. Then nothing is changed.
     ///
     /// # Examples
     ///
@@ -334,23 +416,23 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// If the filters differ in the number of blocks, k or seed. Then nothing is changed.
+    /// If the filters differ in the number of blocks or modules, k or seed. Then nothing is changed.
     pub fn intersect_with<'a>(&mut self, other: impl Into<BloomView<'a>>) -> Result<(), MismatchError> {
         self.combine(other.into(), |ours, theirs| ours & theirs)
     }
 
     fn combine(&mut self, other: BloomView<'_>, combine: impl Fn(u8, u8) -> u8) -> Result<(), MismatchError> {
-        check_match((self.n_blocks(), self.k, self.seed), &other)?;
+        check_match(self.sizing(), self.seed, &other)?;
         self.keys = None;
         other.lanes.with_blocks(|theirs| {
-            for (ours, theirs) in self.blocks.as_mut_slice().iter_mut().zip(theirs.as_slice()) {
+            for (ours, theirs) in self.blocks.as_mut_slice().iter_mut().zip(theirs.blocks.as_slice()) {
                 *ours = combined(ours, theirs, &combine);
             }
         });
         Ok(())
     }
 
-    /// Clears bits in the block of `hash`. The caller must know that no key has them any more.
+    /// Clears bits in the block of `hash`, in a filter of one module. The caller must know that no key has them any more.
     pub(crate) fn clear_bits(&mut self, hash: u64, bits: [u64; LANES]) {
         self.keys = None;
         let mut blocks = self.blocks.as_mut();
@@ -368,13 +450,24 @@ impl BloomFilter {
         self.keys = Some(0);
     }
 
-    /// Probes per key, bits set by an insert and tested by a lookup, 1 to 16.
+    /// The size, to compute a rate, or to make filters that can be united with this one.
+    pub fn sizing(&self) -> Sizing {
+        Sizing { n_blocks: self.n_blocks(), n_modules: self.n_modules(), k: self.k }
+    }
+
+    /// Probes per key, bits set by an insert and tested by a lookup, 1 to 16, in each module.
     #[inline]
     pub fn k(&self) -> u32 {
         self.k.get()
     }
 
-    /// Number of blocks of 64 bytes.
+    /// Number of modules, 1 to 16, which must all have a key. [`sizing`](crate::sizing#modules) compares their costs.
+    #[inline]
+    pub fn n_modules(&self) -> usize {
+        self.blocks.len() / self.module_blocks
+    }
+
+    /// Number of blocks of 64 bytes, of all modules.
     #[inline]
     pub fn n_blocks(&self) -> usize {
         self.blocks.len()
@@ -429,15 +522,15 @@ impl BloomFilter {
         self.as_view().estimated_fpr()
     }
 
-    /// Returns the filter's compact bytes, its lanes and one more byte, for containers with lengths and checksums of
-    /// their own, such as SSTables. [`BloomView::from_compact`] reads them in place. The seed is not stored, so the
+    /// Returns the filter's compact bytes, its lanes and one or two more bytes, for containers with lengths and checksums
+    /// of their own, such as SSTables. [`BloomView::from_compact`] reads them in place. The seed is not stored, so the
     /// reader must supply it.
     ///
     /// Blocks that share lanes, as [`BloomView::to_filter`] makes them from a short filter, are written as the lanes
     /// that they share.
     #[must_use]
     pub fn to_compact(&self) -> Vec<u8> {
-        compact::with_compact(self.blocks.as_slice(), self.k, |lanes, trailer| [lanes, trailer].concat())
+        compact::with_compact(self.modules(), self.k, |lanes, trailer| [lanes, trailer].concat())
     }
 
     /// Writes the [compact bytes](Self::to_compact) to a file, a `Vec` or any other writer, without copying them in
@@ -449,31 +542,35 @@ impl BloomFilter {
     #[cfg(feature = "std")]
     pub fn write_compact(&self, mut out: impl std::io::Write) -> std::io::Result<()> {
         let write = |lanes: &[u8], trailer: &[u8]| out.write_all(lanes).and_then(|()| out.write_all(trailer));
-        compact::with_compact(self.blocks.as_slice(), self.k, write)
+        compact::with_compact(self.modules(), self.k, write)
     }
 
     /// Length of the [compact bytes](Self::to_compact).
     pub fn compact_len(&self) -> usize {
-        compact::compact_len(self.blocks.as_slice())
+        compact::compact_len(self.modules())
     }
 
-    /// Length of the standalone bytes, which are the lanes and a footer of 64 bytes with version, k, seed, number of
-    /// keys if known, and checksums.
+    /// Length of the standalone bytes, which are the lanes, with several modules a checksum of 8 bytes for each, and a
+    /// footer of 64 bytes with version, k, seed, number of keys if known, and checksums.
     pub fn standalone_len(&self) -> usize {
-        // A footer in place of the compact form's last byte.
-        self.compact_len() - 1 + StandaloneFooter::LEN
+        standalone::len(self.modules())
     }
 
     standalone::standalone_io!();
 
     pub(crate) fn encode<E>(&self, write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        standalone::encode(self.blocks.as_slice(), self.k, self.seed, self.keys, write)
+        standalone::encode(self.modules(), self.k, self.seed, self.keys, write)
+    }
+
+    #[inline]
+    pub(crate) fn modules(&self) -> Modules<'_> {
+        Modules { blocks: self.blocks.as_slice(), module_blocks: self.module_blocks }
     }
 
     /// Borrows the filter as a view, which has further methods that only read.
     pub fn as_view(&self) -> BloomView<'_> {
-        let Self { ref blocks, k, kernel, seed, keys } = *self;
-        BloomView { lanes: Lanes::Blocks(blocks.as_slice()), k, kernel, seed, keys, lanes_checksum: None }
+        let Self { k, kernel, seed, keys, .. } = *self;
+        BloomView { lanes: self.modules().into(), k, kernel, seed, keys, checksums: &[] }
     }
 }
 
@@ -483,7 +580,7 @@ impl<'a> From<&'a BloomFilter> for BloomView<'a> {
     }
 }
 
-/// Equal filters have the same blocks, bits, k and seed, and return the same answers.
+/// Equal filters have the same modules, blocks, bits, k and seed, and return the same answers.
 impl PartialEq for BloomFilter {
     fn eq(&self, other: &Self) -> bool {
         self.as_view() == other.as_view()
@@ -500,6 +597,6 @@ impl<K: Key> Extend<K> for BloomFilter {
 
 impl fmt::Debug for BloomFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        view::debug(f, "BloomFilter", self.n_blocks(), self.k, self.seed, self.kernel)
+        view::debug(f, "BloomFilter", self.sizing(), self.seed, self.kernel)
     }
 }

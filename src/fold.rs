@@ -9,16 +9,18 @@ use crate::filter::BloomFilter;
 use crate::kernel;
 use crate::lanes::Lanes;
 use crate::memory::{OutOfMemory, reserve};
+use crate::modules::Modules;
 use crate::sizing;
 use crate::view::BloomView;
 
 impl BloomFilter {
-    /// Divides the number of blocks by `factor`. Bit for bit, the result is the filter that would have been built with
-    /// that many blocks. So you can size a filter for the worst case, then fold it to the size that you needed.
+    /// Divides the number of blocks of each module by `factor`. Bit for bit, the result is the filter that would have
+    /// been built with that many blocks. So you can size a filter for the worst case, then fold it to the size that you
+    /// needed.
     ///
     /// # Errors
     ///
-    /// If `factor` does not divide the number of blocks, or memory for the folded filter cannot be allocated. Then
+    /// If `factor` does not divide the number of blocks of each module, or memory for the folded filter cannot be allocated. Then
     /// nothing is changed.
     ///
     /// # Examples
@@ -43,7 +45,7 @@ impl BloomFilter {
     }
 
     /// Folds the filter as far as its estimated false-positive rate stays at or below `fpr`, and not at all if it is
-    /// already above. How far depends on the divisors of the number of blocks, so a power of two, or a small multiple
+    /// already above. How far depends on the divisors of the number of a module's blocks, so a power of two, or a small multiple
     /// of one, leaves the most choice. Reads the filter a few times, because it searches the divisors by halves.
     ///
     /// # Errors
@@ -52,7 +54,7 @@ impl BloomFilter {
     /// nothing is changed.
     pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<(), BuildError> {
         let fpr = sizing::checked_fpr(fpr, 0.0)?;
-        let n_blocks = self.n_blocks();
+        let n_blocks = self.module_blocks;
         let mut factors = Vec::new();
         for divisor in (1..).take_while(|divisor| divisor <= &(n_blocks / divisor)) {
             if n_blocks.is_multiple_of(divisor) {
@@ -61,8 +63,10 @@ impl BloomFilter {
             }
         }
         factors.sort_unstable();
-        let fpr_of = |factor| {
-            sizing::estimated_fpr(groups(self.blocks.as_slice(), factor).map(|block| lanes(&block)), self.k)
+        let fpr_of = |factor| -> f64 {
+            let rate =
+                |module| sizing::estimated_fpr(groups(module, factor).map(|block| lanes(&block)), self.k);
+            self.modules().iter().map(rate).product()
         };
         let good = factors.partition_point(|&factor| fpr_of(factor) <= fpr);
         self.fold(factors[good.saturating_sub(1)])
@@ -84,16 +88,31 @@ impl BloomView<'_> {
     }
 
     pub(crate) fn copy(&self) -> Result<BloomFilter, OutOfMemory> {
-        let blocks = |blocks: BlockSlice<'_>| Blocks::try_from_bytes(blocks.as_slice().as_flattened());
-        self.lanes.with_blocks(blocks).map(|blocks| self.filter_of(blocks))
+        self.lanes.with_blocks(|Modules { blocks, module_blocks }| {
+            let copy = Blocks::try_from_bytes(blocks.as_slice().as_flattened())?;
+            Ok(self.filter_of(copy, module_blocks))
+        })
     }
 
-    /// [`to_filter`](Self::to_filter) with the number of blocks divided by `factor`. Allocates only the folded filter.
+    /// A copy of this filter of one module and, if there is one, of a second module with as many blocks.
+    pub(crate) fn copy_with(&self, second: Option<BloomView<'_>>) -> Result<BloomFilter, OutOfMemory> {
+        let Some(second) = second else { return self.copy() };
+        let module_blocks = self.n_blocks();
+        let mut blocks = Blocks::zeroed(module_blocks.saturating_mul(2))?;
+        for (copy, module) in blocks.as_mut_slice().chunks_exact_mut(module_blocks).zip([*self, second]) {
+            module.lanes.with_blocks(|module| copy.copy_from_slice(module.blocks.as_slice()));
+        }
+        Ok(self.filter_of(blocks, module_blocks))
+    }
+
+    /// [`to_filter`](Self::to_filter) with the number of a module's blocks divided by `factor`. Allocates only the folded
+    /// filter.
     /// See [`BloomFilter::fold`].
     ///
     /// # Errors
     ///
-    /// If `factor` does not divide the number of blocks, or memory for the folded filter cannot be allocated.
+    /// If `factor` does not divide the number of blocks of each module, or memory for the folded filter cannot be
+    /// allocated.
     ///
     /// # Examples
     ///
@@ -108,26 +127,26 @@ impl BloomView<'_> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn to_folded(&self, factor: usize) -> Result<BloomFilter, BuildError> {
-        let n_blocks = self.n_blocks();
-        if factor == 0 || !n_blocks.is_multiple_of(factor) {
-            return Err(BuildError::FoldFactor { factor, n_blocks });
-        }
-        let mut folded = Blocks::zeroed(n_blocks / factor)?;
-        self.lanes.with_blocks(|blocks| {
+        self.lanes.with_blocks(|Modules { blocks, module_blocks: n_blocks }| {
+            if factor == 0 || !n_blocks.is_multiple_of(factor) {
+                return Err(BuildError::FoldFactor { factor, n_blocks });
+            }
+            // No group of neighbours spans two modules.
+            let mut folded = Blocks::zeroed(blocks.as_slice().len() / factor)?;
             for (block, group) in folded.as_mut_slice().iter_mut().zip(groups(blocks, factor)) {
                 *block = group;
             }
-        });
-        Ok(self.filter_of(folded))
+            Ok(self.filter_of(folded, n_blocks / factor))
+        })
     }
 
-    fn filter_of(&self, blocks: Blocks) -> BloomFilter {
+    fn filter_of(&self, blocks: Blocks, module_blocks: usize) -> BloomFilter {
         let Self { k, kernel, seed, keys, .. } = *self;
         let keys = blocks.known_keys(keys);
-        BloomFilter { blocks, k, kernel, seed, keys }
+        BloomFilter::new(blocks, module_blocks, k, kernel, seed, keys)
     }
 
-    /// Block `index` of the filter after folding by `factor`, which is the union of `factor` neighbours.
+    /// Block `index` of the filter after folding by `factor`, which is the union of `factor` neighbours. Of one module.
     #[inline]
     pub(crate) fn folded_block(&self, index: usize, factor: usize) -> Block {
         let neighbours = index * factor..(index + 1) * factor;
@@ -136,7 +155,9 @@ impl BloomView<'_> {
                 kernel::prefetch::<false>(blocks.as_slice().as_ptr().wrapping_add(index + 16));
                 blocks.as_slice()[index]
             }
-            Lanes::Blocks(blocks) => united(blocks.as_slice()[neighbours].iter().copied()),
+            Lanes::Blocks(blocks) | Lanes::Modules(Modules { blocks, .. }) => {
+                united(blocks.as_slice()[neighbours].iter().copied())
+            }
             Lanes::Short(short) => united(neighbours.map(|block| short.block(block))),
         }
     }

@@ -6,13 +6,15 @@ use core::ops::Range;
 
 use xxhash_rust::xxh64::xxh64;
 
+use crate::blocks::LANES;
 use crate::error::{BuildError, DecodeError};
 use crate::hash::{self, Seed};
 use crate::kernel::Kernel;
 use crate::key::Key;
-use crate::kind::StandaloneKind;
+use crate::kind::{MODULES_MAGIC, StandaloneKind};
 use crate::lanes::{LANE_BYTES, Lanes};
 use crate::mask::{ProbeCount, below};
+use crate::modules::MOST_MODULES;
 
 /// The version that this crate writes, and the only one that it reads.
 pub(crate) const VERSION: u8 = 2;
@@ -31,7 +33,7 @@ pub(crate) const UNKNOWN_KEYS: u64 = u64::MAX;
 /// let mut file = b"rows".repeat(16); // a multiple of 64, so that each block of the filter is one cache line
 /// BloomFilter::with_blocks(100, 6)?.write_standalone(&mut file)?;
 /// let footer = StandaloneFooter::read(&file)?;
-/// assert_eq!((footer.kind, footer.size, footer.k), (StandaloneKind::Blocked, 800, 6));
+/// assert_eq!((footer.kind, footer.size, footer.n_modules, footer.k), (StandaloneKind::Blocked, 800, 1, 6));
 ///
 /// let filter = file.len().checked_sub(footer.standalone_len().ok_or("damaged")?).ok_or("damaged")?;
 /// assert_eq!(BloomView::from_standalone(&file[filter..])?.n_blocks(), 100);
@@ -46,21 +48,32 @@ pub struct StandaloneFooter {
     pub version: u8,
     /// The hash that placed the keys, 2 for wyhash final version 3.
     pub hash_id: u8,
-    /// Lanes of 64 bits of a blocked filter, bits of a standard filter, or blocks of a counting filter.
+    /// Lanes of 64 bits of a blocked filter, of all its modules, bits of a standard filter, or blocks of a counting
+    /// filter.
     pub size: u64,
-    /// Probes per key, as stored.
+    /// Modules of a blocked filter, 1 to 16, and 1 for all others.
+    pub n_modules: u32,
+    /// Probes per key, in each module, as stored.
     pub k: u32,
     /// The seed that keys were hashed with.
     pub seed: u64,
     /// Number of distinct keys, if known.
     pub known_keys: Option<u64>,
-    /// XXH64 of the bytes before the footer.
+    /// XXH64 of the bytes before the footer, or of the modules' checksums if there are several.
     pub body_checksum: u64,
+    /// Whether a checksum for each module is before the footer.
+    pub(crate) has_checksums: bool,
 }
+
+/// The checksum of a module.
+pub(crate) const CHECKSUM_BYTES: usize = size_of::<u64>();
 
 impl StandaloneFooter {
     /// Length of a footer, in bytes.
     pub const LEN: usize = 64;
+
+    /// Where the checksum of the body is.
+    pub(crate) const BODY_CHECKSUM: Range<usize> = 32..40;
 
     /// Reads the footer at the end of `bytes`, which may begin before the filter or after its start, because the last
     /// 64 bytes are enough. Size and k are as stored. They are checked only when the filter is opened.
@@ -70,8 +83,7 @@ impl StandaloneFooter {
     /// If there are fewer than 64 bytes, if the last eight do not identify a single filter, if the footer is damaged,
     /// of a different version or has reserved bytes that are not zero, or if a different hash function placed the keys.
     ///
-    /// [`DecodeError::Magic`] for a scalable or modular filter, a frontier or a bank, because their footers have
-    /// different fields. [`StandaloneKind::of`] recognises them, and [`BankFooter`](crate::bank::BankFooter) reads a
+    /// [`DecodeError::Magic`] for a scalable filter, a frontier or a bank, because their footers have different fields. [`StandaloneKind::of`] recognises them, and [`BankFooter`](crate::bank::BankFooter) reads a
     /// bank's footer.
     pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         let has_this_footer = |kind: &_| matches!(kind, StandaloneKind::Standard | StandaloneKind::Counting);
@@ -90,7 +102,8 @@ impl StandaloneFooter {
     ///
     /// # Errors
     ///
-    /// If this is not the footer of a blocked filter, or no filter has its size.
+    /// If this is not the footer of a blocked filter, or no filter has its size. [`DecodeError::Modules`] if it has
+    /// several modules, because one range is not enough for them.
     ///
     /// # Examples
     ///
@@ -111,6 +124,9 @@ impl StandaloneFooter {
     pub fn range(&self, hash: u64) -> Result<Range<u64>, DecodeError> {
         if self.kind != StandaloneKind::Blocked {
             return Err(DecodeError::Magic { found: self.kind.magic() });
+        }
+        if self.n_modules != 1 {
+            return Err(DecodeError::Modules { n_modules: self.n_modules });
         }
         let wrong_size = DecodeError::Footer { field: "number of lanes", found: self.size };
         let len = self.size.checked_mul(8).filter(|&len| len != 0).ok_or(wrong_size)?;
@@ -139,7 +155,7 @@ impl StandaloneFooter {
         let lanes = lanes.ok_or(DecodeError::Range { expected, found: bytes.len() })?;
         let (k, kernel) = (self.probe_count(ProbeCount::new)?, Kernel::active());
         // One block is enough, because the mask of a hash is the same in a filter of any size.
-        Ok(lanes.with_blocks(|blocks| kernel.contains(blocks, hash, k)))
+        Ok(lanes.with_blocks(|modules| kernel.contains(modules.blocks, hash, k)))
     }
 
     /// Length of the filter's standalone bytes in bytes, this footer included, or `None` if it exceeds `usize`. It is
@@ -156,10 +172,11 @@ impl StandaloneFooter {
             StandaloneKind::Counting => (self.size, 256),
             _ => (self.size, LANE_BYTES),
         };
-        usize::try_from(units).ok()?.checked_mul(unit_bytes)
+        let checksums = if self.has_checksums { CHECKSUM_BYTES * self.n_modules as usize } else { 0 };
+        usize::try_from(units).ok()?.checked_mul(unit_bytes)?.checked_add(checksums)
     }
 
-    /// The footer of a filter whose bytes before it have this [`checksum`].
+    /// The footer of a filter of one module whose bytes before it have this [`checksum`].
     pub(crate) fn new(
         kind: StandaloneKind,
         size: u64,
@@ -168,24 +185,27 @@ impl StandaloneFooter {
         known_keys: Option<u64>,
         body_checksum: u64,
     ) -> Self {
-        Self { kind, version: VERSION, hash_id: hash::HASH_ID, size, k, seed, known_keys, body_checksum }
+        let (version, hash_id) = (VERSION, hash::HASH_ID);
+        let (n_modules, has_checksums) = (1, false);
+        Self { kind, version, hash_id, size, n_modules, k, seed, known_keys, body_checksum, has_checksums }
     }
 
     pub(crate) fn to_bytes(self) -> [u8; FOOTER_BYTES] {
-        self.to_bytes_with_reserved(0)
-    }
-
-    /// [`to_bytes`](Self::to_bytes) with a byte at 43, which is zero in most footers.
-    pub(crate) fn to_bytes_with_reserved(self, reserved: u8) -> [u8; FOOTER_BYTES] {
+        let (size, modules, magic) = match self.has_checksums {
+            false => (self.size, 0, self.kind.magic()),
+            true => {
+                (self.size / (LANES as u64 * u64::from(self.n_modules)), self.n_modules as u8, MODULES_MAGIC)
+            }
+        };
         let fields = [
-            self.size,
+            size,
             self.known_keys.unwrap_or(UNKNOWN_KEYS),
             self.seed,
             hash::CHECK_VALUE,
             self.body_checksum,
-            u64::from_le_bytes([self.version, self.k as u8, self.hash_id, reserved, 0, 0, 0, 0]),
+            u64::from_le_bytes([self.version, self.k as u8, self.hash_id, modules, 0, 0, 0, 0]),
         ];
-        seal(fields, self.kind)
+        seal(fields, magic)
     }
 
     /// The stored k, if `new` accepts it.
@@ -217,17 +237,6 @@ pub(crate) fn split_filter(
     bytes: &[u8],
     kind: StandaloneKind,
 ) -> Result<(&[u8], StandaloneFooter), DecodeError> {
-    match split_with_reserved(bytes, kind)? {
-        (body, footer, 0) => Ok((body, footer)),
-        (_, _, found) => Err(DecodeError::Footer { field: "reserved bytes", found }),
-    }
-}
-
-/// [`split_filter`], and the bytes from 43 on, which are zero in most footers.
-pub(crate) fn split_with_reserved(
-    bytes: &[u8],
-    kind: StandaloneKind,
-) -> Result<(&[u8], StandaloneFooter, u64), DecodeError> {
     let (body, [size, keys, seed, check_value, body_checksum, last]) = split(bytes, kind)?;
     let [version, k, hash_id, ..] = last.to_le_bytes();
     if hash_id != hash::HASH_ID {
@@ -237,17 +246,27 @@ pub(crate) fn split_with_reserved(
         return Err(DecodeError::HashValue { stored: check_value, expected: hash::CHECK_VALUE });
     }
     let known_keys = Some(keys).filter(|&keys| keys != UNKNOWN_KEYS);
-    let k = k.into();
-    let footer = StandaloneFooter { kind, version, hash_id, size, k, seed, known_keys, body_checksum };
-    Ok((body, footer, last >> 24))
+    let footer = StandaloneFooter::new(kind, size, k.into(), seed, known_keys, body_checksum);
+    let footer = StandaloneFooter { version, hash_id, ..footer };
+    let found = last >> 24;
+    match bytes.ends_with(&MODULES_MAGIC) {
+        false if found == 0 => Ok((body, footer)),
+        false => Err(DecodeError::Footer { field: "reserved bytes", found }),
+        true if (1..=MOST_MODULES as u64).contains(&found) => {
+            // A forged number of blocks that overflows matches no number of bytes.
+            let size = size.saturating_mul(LANES as u64 * found);
+            Ok((body, StandaloneFooter { size, n_modules: found as u32, has_checksums: true, ..footer }))
+        }
+        true => Err(DecodeError::Footer { field: "number of modules", found }),
+    }
 }
 
 /// The bytes of a footer, which are the fields, their checksum and the magic.
-pub(crate) fn seal(fields: [u64; 6], kind: StandaloneKind) -> [u8; FOOTER_BYTES] {
+pub(crate) fn seal(fields: [u64; 6], magic: [u8; 8]) -> [u8; FOOTER_BYTES] {
     let fields = fields.map(u64::to_le_bytes);
     let checksum = xxh64(fields.as_flattened(), 0).to_le_bytes();
     let [a, b, c, d, e, f] = fields;
-    bytemuck::cast([a, b, c, d, e, f, checksum, kind.magic()])
+    bytemuck::cast([a, b, c, d, e, f, checksum, magic])
 }
 
 /// The bytes before the footer, and the fields before its checksum. The first byte of the last field is the version.
@@ -256,7 +275,7 @@ pub(crate) fn split(bytes: &[u8], kind: StandaloneKind) -> Result<(&[u8], [u64; 
     let (before, footer) = bytes.split_last_chunk::<FOOTER_BYTES>().ok_or(too_short)?;
     let (fields, _) = footer.as_chunks::<8>();
     let field = |i: usize| u64::from_le_bytes(fields[i]);
-    if fields[7] != kind.magic() {
+    if StandaloneKind::of(&fields[7]) != Some(kind) {
         return Err(DecodeError::Magic { found: fields[7] });
     }
     if fields[5][0] != VERSION {

@@ -7,7 +7,7 @@ use core::fmt;
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StandaloneKind {
-    /// A [`BloomFilter`](crate::BloomFilter).
+    /// A [`BloomFilter`](crate::BloomFilter), of any number of modules.
     Blocked,
     /// A [`StandardBloomFilter`](crate::variants::StandardBloomFilter).
     Standard,
@@ -19,8 +19,6 @@ pub enum StandaloneKind {
     Frontier,
     /// A [`FilterBank`](crate::bank::FilterBank).
     Bank,
-    /// A [`ModularBloomFilter`](crate::variants::ModularBloomFilter).
-    Modular,
 }
 
 impl StandaloneKind {
@@ -28,12 +26,15 @@ impl StandaloneKind {
     /// opening the bytes may still fail.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         use StandaloneKind::*;
-        let mut kinds = [Blocked, Standard, Counting, Scalable, Frontier, Bank, Modular].into_iter();
+        let mut kinds = [Blocked, Standard, Counting, Scalable, Frontier, Bank].into_iter();
+        if bytes.ends_with(&MODULES_MAGIC) {
+            return Some(Blocked);
+        }
         kinds.find(|kind| bytes.ends_with(&kind.magic()))
     }
 
-    /// The last eight bytes. Like PNG's signature, they are a byte that is not text, a name, and the line ends that a
-    /// transfer in text mode would change.
+    /// The last eight bytes, but [`MODULES_MAGIC`] if a blocked filter has several modules. Like PNG's signature, they
+    /// are a byte that is not text, a name, and the line ends that a transfer in text mode would change.
     pub(crate) fn magic(self) -> [u8; 8] {
         self.magic_and_name().0
     }
@@ -46,10 +47,12 @@ impl StandaloneKind {
             Self::Scalable => (*b"\x89blscl\r\n", "scalable filter"),
             Self::Frontier => (*b"\x89blsiv\r\n", "frontier"),
             Self::Bank => (*b"\x89blbnk\r\n", "filter bank"),
-            Self::Modular => (*b"\x89blmod\r\n", "modular filter"),
         }
     }
 }
+
+/// The last eight bytes of a filter of several modules, which a reader that knows only one module refuses.
+pub(crate) const MODULES_MAGIC: [u8; 8] = *b"\x89blmod\r\n";
 
 /// For example "standard filter".
 impl fmt::Display for StandaloneKind {

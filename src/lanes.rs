@@ -1,9 +1,10 @@
-//! The lanes of a filter, in whole blocks or in a short filter (section 3 of the format). A short filter saves space
-//! for few keys, because its blocks overlap and wrap around.
+//! The lanes of a filter, in whole blocks of one module or several, or in a short filter (section 3 of the format). A
+//! short filter saves space for few keys, because its blocks overlap and wrap around.
 #![forbid(unsafe_code)]
 
 use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, LANES, lanes};
 use crate::mask::block_index;
+use crate::modules::Modules;
 
 /// The most lanes of a short filter. Above that, whole blocks waste little.
 pub(crate) const MOST_LANES: usize = 63;
@@ -94,14 +95,24 @@ pub(crate) const LANE_BYTES: usize = size_of::<Lane>();
 /// Lanes read in place.
 #[derive(Clone, Copy)]
 pub(crate) enum Lanes<'a> {
-    /// Whole blocks.
+    /// Whole blocks of one module.
     Blocks(BlockSlice<'a>),
-    /// Fewer lanes than fill whole blocks.
+    /// Fewer lanes than fill whole blocks, of one module.
     Short(ShortLanes<'a>),
+    /// Whole blocks of two modules or more.
+    Modules(Modules<'a>),
+}
+
+impl<'a> From<Modules<'a>> for Lanes<'a> {
+    #[inline]
+    fn from(modules: Modules<'a>) -> Self {
+        let is_one = modules.module_blocks == modules.blocks.as_slice().len();
+        if is_one { Self::Blocks(modules.blocks) } else { Self::Modules(modules) }
+    }
 }
 
 impl<'a> Lanes<'a> {
-    /// `None` for a length that no filter has.
+    /// The lanes of one module. `None` for a length that no filter has.
     #[inline]
     pub(crate) fn new(bytes: &'a [u8]) -> Option<Self> {
         if let (blocks, []) = bytes.as_chunks() {
@@ -113,11 +124,46 @@ impl<'a> Lanes<'a> {
         }
     }
 
+    /// The lanes of modules that have `module_len` bytes each, which [`module_len`](Self::module_len) returned for as
+    /// many bytes.
+    #[inline]
+    pub(crate) fn with_module_len(bytes: &'a [u8], module_len: usize) -> Option<Self> {
+        match Self::new(bytes)? {
+            Self::Blocks(blocks) if bytes.len() != module_len => {
+                Some(Self::Modules(Modules { blocks, module_blocks: module_len / BLOCK_BYTES }))
+            }
+            lanes => Some(lanes),
+        }
+    }
+
     #[inline]
     pub(crate) fn as_bytes(self) -> &'a [u8] {
         match self {
-            Self::Blocks(blocks) => blocks.as_slice().as_flattened(),
             Self::Short(short) => short.as_slice().as_flattened(),
+            Self::Blocks(blocks) | Self::Modules(Modules { blocks, .. }) => blocks.as_slice().as_flattened(),
+        }
+    }
+
+    /// Bytes of each module.
+    #[inline]
+    pub(crate) fn module_len(self) -> usize {
+        match self {
+            Self::Modules(modules) => modules.module_blocks * BLOCK_BYTES,
+            _ => self.as_bytes().len(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn n_modules(self) -> usize {
+        self.as_bytes().len() / self.module_len()
+    }
+
+    /// Number of blocks of all modules.
+    #[inline]
+    pub(crate) fn n_blocks(self) -> usize {
+        match self {
+            Self::Short(short) => short.n_blocks(),
+            Self::Blocks(blocks) | Self::Modules(Modules { blocks, .. }) => blocks.as_slice().len(),
         }
     }
 
@@ -128,9 +174,10 @@ impl<'a> Lanes<'a> {
 
     /// Calls `read` with whole blocks that return the same answers. The blocks of a short filter are copied to the
     /// stack.
-    pub(crate) fn with_blocks<T>(self, read: impl FnOnce(BlockSlice<'_>) -> T) -> T {
+    pub(crate) fn with_blocks<T>(self, read: impl FnOnce(Modules<'_>) -> T) -> T {
         let mut scratch;
-        read(match self {
+        let blocks = match self {
+            Self::Modules(modules) => return read(modules),
             Self::Blocks(blocks) => blocks,
             Self::Short(short) => {
                 // No more blocks than lanes.
@@ -141,37 +188,39 @@ impl<'a> Lanes<'a> {
                 }
                 BlockSlice::new(blocks).expect("a short filter has at least one block")
             }
-        })
+        };
+        read(Modules::one(blocks))
     }
 }
 
 /// Calls `read` with the fewest lanes that represent the blocks of each filter. All filters must have the same number
-/// of blocks, and get the same number of lanes.
+/// of blocks and modules, and get the same number of lanes.
 ///
 /// A copy of a short filter has whole blocks. While all blocks that would share a lane agree in it, the copy is written
 /// and counted like the original.
 pub(crate) fn with_fewest_lanes<const N: usize, T>(
-    filters: [BlockSlice<'_>; N],
+    filters: [Modules<'_>; N],
     read: impl FnOnce([Lanes<'_>; N]) -> T,
 ) -> T {
-    let n_blocks = filters[0].as_slice().len();
+    let Lanes::Blocks(first) = filters[0].into() else { return read(filters.map(Lanes::Modules)) };
+    let n_blocks = first.as_slice().len();
     let mut scratch = [[Lane::default(); MOST_LANES]; N];
     // A short filter's number of lanes is its number of blocks, which is odd, times the stride.
     for n_lanes in [1, 2, 4].map(|stride| stride * n_blocks) {
         if n_blocks.is_multiple_of(2) || n_lanes > MOST_LANES {
             break;
         }
-        for (lanes, blocks) in scratch.iter_mut().zip(filters) {
+        for (lanes, filter) in scratch.iter_mut().zip(filters) {
             lanes.fill(Lane::default());
-            unite(blocks, &mut lanes[..n_lanes]);
+            unite(filter.blocks, &mut lanes[..n_lanes]);
         }
         let short = scratch.each_ref().map(|lanes| ShortLanes(&lanes[..n_lanes]));
-        let agree = |(short, blocks): (ShortLanes<'_>, BlockSlice<'_>)| {
-            blocks.as_slice().iter().enumerate().all(|(i, block)| short.block(i) == *block)
+        let agree = |(short, filter): (ShortLanes<'_>, Modules<'_>)| {
+            filter.blocks.as_slice().iter().enumerate().all(|(i, block)| short.block(i) == *block)
         };
         if short.into_iter().zip(filters).all(agree) {
             return read(short.map(Lanes::Short));
         }
     }
-    read(filters.map(Lanes::Blocks))
+    read(filters.map(|filter| Lanes::Blocks(filter.blocks)))
 }

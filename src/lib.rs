@@ -155,8 +155,6 @@
 //!
 //! - If you delete keys, rebuild the filter, or use a [`CountingBloomFilter`](variants::CountingBloomFilter).
 //! - If you need exact answers or a list of the keys, keep a set.
-//! - For a false-positive rate of 0.1% or below, a [`ModularBloomFilter`](variants::ModularBloomFilter) needs 7% less
-//!   memory at 0.1%, and 12% less at 0.01%.
 //! - If attackers choose the keys, no key is lost, but they can raise the false-positive rate, whatever the seed.
 //!
 //! # Guarantees
@@ -256,6 +254,7 @@ mod limits;
 mod mask;
 mod math;
 mod memory;
+mod modules;
 mod owned_view;
 #[cfg(feature = "serde")]
 mod serde;

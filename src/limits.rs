@@ -5,9 +5,12 @@
 /// block.
 pub const MAX_BITS_PER_KEY: f64 = 64.0;
 
-/// The lowest false-positive rate that can be requested, the rate at [`MAX_BITS_PER_KEY`].
-pub const MIN_FPR: f64 = 1.263e-8;
+/// The lowest false-positive rate that can be requested, the rate of four modules at [`MAX_BITS_PER_KEY`].
+pub const MIN_FPR: f64 = 5.432e-13;
 
-/// The lowest false-positive rate that can be requested of a scalable filter. This is the rate of 64 filters of
-/// [`MIN_FPR`], because no process has memory for more filters of a series.
-pub const SCALABLE_MIN_FPR: f64 = 64.0 * MIN_FPR;
+/// The rate of one module at [`MAX_BITS_PER_KEY`].
+pub(crate) const ONE_MODULE_MIN_FPR: f64 = 1.263e-8;
+
+/// The lowest false-positive rate that can be requested of a scalable filter. This is the rate of 64 filters of 1.263e-8,
+/// which is the lowest of one module, because no process has memory for more filters of a series.
+pub const SCALABLE_MIN_FPR: f64 = 64.0 * ONE_MODULE_MIN_FPR;

@@ -12,7 +12,7 @@ const FIRST: u64 = 0x9E37_79B9_7F4A_7C15;
 const SECOND: u64 = 0xD6E8_FEB8_6659_FD93;
 
 /// Probes per key, 1 to 16. Checked here, and nowhere else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ProbeCount(u8);
 
 impl ProbeCount {

@@ -40,7 +40,11 @@ pub struct OwnedView<B> {
     bytes: B,
     /// The lanes are these first bytes.
     lanes_len: usize,
-    /// The view, but with lanes that contain every key. It answers if `bytes` no longer has as many bytes.
+    module_len: usize,
+    /// Where the checksums start, and their bytes.
+    checksums: (usize, usize),
+    /// The view, but with lanes that contain every key, and without checksums. It answers if `bytes` no longer has as
+    /// many bytes.
     all_set: BloomView<'static>,
 }
 
@@ -49,7 +53,7 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
     ///
     /// # Errors
     ///
-    /// If no filter has this length or last byte.
+    /// If no filter has this length or last bytes.
     pub fn from_compact(bytes: B) -> Result<Self, DecodeError> {
         Self::from_compact_with_seed(bytes, 0)
     }
@@ -58,7 +62,7 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
     ///
     /// # Errors
     ///
-    /// If no filter has this length or last byte. A wrong seed is not detected.
+    /// If no filter has this length or last bytes. A wrong seed is not detected.
     pub fn from_compact_with_seed(bytes: B, seed: u64) -> Result<Self, DecodeError> {
         Self::open(bytes, |bytes| BloomView::from_compact_with_seed(bytes, seed))
     }
@@ -90,19 +94,32 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
         bytes: B,
         open: impl FnOnce(&[u8]) -> Result<BloomView<'_>, DecodeError>,
     ) -> Result<Self, DecodeError> {
-        let view = open(bytes.as_ref())?;
-        let BloomView { k, kernel, seed, keys, lanes_checksum, .. } = view;
-        let (lanes_len, lanes) = (view.byte_len(), Lanes::new(&[0xff; 64]).expect("one block"));
-        let all_set = BloomView { lanes, k, kernel, seed, keys, lanes_checksum };
-        Ok(Self { bytes, lanes_len, all_set })
+        let all = bytes.as_ref();
+        let view = open(all)?;
+        let (lanes_len, module_len) = (view.byte_len(), view.lanes.module_len());
+        let checksums = view.checksums.as_flattened();
+        let start = checksums.as_ptr().addr().wrapping_sub(all.as_ptr().addr());
+        let checksums = (start, checksums.len());
+        let lanes = Lanes::new(&[0xff; 64]).expect("one block");
+        let BloomView { k, kernel, seed, keys, .. } = view;
+        let all_set = BloomView { lanes, k, kernel, seed, keys, checksums: &[] };
+        Ok(Self { bytes, lanes_len, module_len, checksums, all_set })
     }
 
     /// Borrows the filter as a view, which looks up keys and does everything else. Costs little, because it checks only
     /// that `as_ref` still returns as many bytes.
     #[inline]
     pub fn as_view(&self) -> BloomView<'_> {
-        let lanes = self.bytes.as_ref().get(..self.lanes_len).and_then(Lanes::new);
-        BloomView { lanes: lanes.unwrap_or(self.all_set.lanes), ..self.all_set }
+        let bytes = self.bytes.as_ref();
+        let lanes =
+            bytes.get(..self.lanes_len).and_then(|lanes| Lanes::with_module_len(lanes, self.module_len));
+        let checksums = bytes.get(self.checksums.0..).and_then(|rest| rest.get(..self.checksums.1));
+        match lanes {
+            Some(lanes) => {
+                BloomView { lanes, checksums: checksums.unwrap_or_default().as_chunks().0, ..self.all_set }
+            }
+            None => self.all_set,
+        }
     }
 
     /// The bytes that were given.

@@ -13,9 +13,7 @@ use crate::error::DecodeError;
 use crate::filter::BloomFilter;
 use crate::key::Key;
 use crate::memory::reserve;
-use crate::variants::{
-    CountingBloomFilter, Frontier, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter,
-};
+use crate::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 
 /// Serializes a filter with its `to_standalone`, and deserializes it with `$read`.
 macro_rules! as_standalone_bytes {
@@ -39,7 +37,6 @@ as_standalone_bytes!(AtomicBloomFilter, |bytes| BloomFilter::from_standalone(byt
 as_standalone_bytes!(BloomFilter, Self::from_standalone);
 as_standalone_bytes!(CountingBloomFilter, Self::from_standalone);
 as_standalone_bytes!(Frontier<T>, Self::from_standalone);
-as_standalone_bytes!(ModularBloomFilter, Self::from_standalone);
 as_standalone_bytes!(ScalableBloomFilter, Self::from_standalone);
 as_standalone_bytes!(StandardBloomFilter, Self::from_standalone);
 

@@ -4,23 +4,30 @@
 use core::{fmt, iter};
 
 use crate::bitmap;
-use crate::blocks::{BLOCK_BYTES, Block, lanes};
+use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, lanes};
 use crate::compact;
 use crate::error::{DecodeError, MismatchError};
 use crate::estimate::{self, KeyEstimate};
-use crate::footer;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::key::Key;
 use crate::lanes::{self, Lanes};
 use crate::mask::ProbeCount;
-use crate::sizing;
-use crate::standalone;
+use crate::modules::Modules;
+use crate::sizing::{self, Sizing};
+use crate::standalone::{self, ModuleChecksums};
 
 /// A filter read in place from its bytes, at any alignment, without copying.
 ///
 /// [`from_standalone`](Self::from_standalone) reads and checks all bytes. Opening compact bytes checks only their
-/// length and last byte, because they rely on the checksum of their container. Neither allocates.
+/// length and last bytes, because they rely on the checksum of their container. Neither allocates.
+///
+/// # Fewer modules
+///
+/// The first modules of a filter are a filter of the same keys, with a higher false-positive rate. So a cache that is
+/// short of memory can drop the last module of a table that is rarely asked, and load it again later. See
+/// [`first_modules`](Self::first_modules). (ElasticBF by Zhang and others, 2018, and SHaMBa, 2022, divide filters for
+/// this.)
 ///
 /// # Examples
 ///
@@ -42,20 +49,20 @@ pub struct BloomView<'a> {
     pub(crate) kernel: Kernel,
     pub(crate) seed: Seed,
     pub(crate) keys: Option<u64>,
-    /// `None` if the bytes contain no checksum.
-    pub(crate) lanes_checksum: Option<u64>,
+    /// A checksum of each module, including modules that were left out. None if the bytes contain no checksum.
+    pub(crate) checksums: &'a ModuleChecksums,
 }
 
 impl<'a> BloomView<'a> {
-    /// Opens compact bytes, as [`BloomFilter::to_compact`](crate::BloomFilter::to_compact) returns them, of a
-    /// filter with seed 0.
+    /// Opens compact bytes, as [`BloomFilter::to_compact`](crate::BloomFilter::to_compact) and
+    /// [`FilterBuilder::finish_compact`](crate::FilterBuilder::finish_compact) write them, of a filter with seed 0.
     ///
     /// Compact bytes rely on the length and checksum of their container, because not every cut or flipped bit is
     /// detected here.
     ///
     /// # Errors
     ///
-    /// If no filter has this length or last byte. A caller that must answer treats the key as possibly present.
+    /// If no filter has this length or last bytes. A caller that must answer treats the key as possibly present.
     #[inline]
     pub fn from_compact(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         Self::from_compact_with_seed(bytes, 0)
@@ -71,7 +78,7 @@ impl<'a> BloomView<'a> {
     pub fn from_compact_with_seed(bytes: &'a [u8], seed: u64) -> Result<Self, DecodeError> {
         let (lanes, k) = compact::read_compact(bytes)?;
         let (kernel, seed) = (Kernel::active(), Seed::new(seed));
-        Ok(Self { lanes, k, kernel, seed, keys: None, lanes_checksum: None })
+        Ok(Self { lanes, k, kernel, seed, keys: None, checksums: &[] })
     }
 
     /// Opens standalone bytes, as [`BloomFilter::to_standalone`](crate::BloomFilter::to_standalone) returns them. Pass
@@ -89,7 +96,7 @@ impl<'a> BloomView<'a> {
     }
 
     /// Opens standalone bytes without reading the filter's bits, for mapped files that are too large to read. Checks
-    /// only the footer, the last 64 bytes.
+    /// only the footer, the last 64 bytes, and the checksums of [modules](Self#fewer-modules) before it.
     ///
     /// **Damaged bits lose keys.** Lookups then return `false` for keys that were inserted, with no other sign. Call
     /// [`verify`](Self::verify) when there is time, or rely on a checksum of your own.
@@ -99,20 +106,65 @@ impl<'a> BloomView<'a> {
     /// If the bytes were cut, if their footer is damaged or of a different version, or if the keys were hashed by a
     /// different function than this build's.
     pub fn from_standalone_unverified(bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        let (lanes, k, footer) = standalone::read_standalone(bytes)?;
+        let (lanes, k, checksums, footer) = standalone::read_standalone(bytes)?;
         let (kernel, seed) = (Kernel::active(), Seed::new(footer.seed));
-        let (keys, lanes_checksum) = (footer.known_keys, Some(footer.body_checksum));
-        Ok(Self { lanes, k, kernel, seed, keys, lanes_checksum })
+        Ok(Self { lanes, k, kernel, seed, keys: footer.known_keys, checksums })
     }
 
-    /// Compares the filter's bits with the checksum of its standalone bytes. Reads the whole filter.
+    /// Compares the filter's bits with the checksums of its standalone bytes. Reads all modules of the view.
     ///
     /// # Errors
     ///
     /// [`DecodeError::BodyChecksum`] if the bits are damaged, so that lookups may return `false` for keys that were
     /// inserted. [`DecodeError::NoChecksum`] if the view is of compact bytes or of a filter in memory.
     pub fn verify(&self) -> Result<(), DecodeError> {
-        footer::verify(self.lanes.as_bytes(), self.lanes_checksum.ok_or(DecodeError::NoChecksum)?)
+        if self.checksums.is_empty() {
+            return Err(DecodeError::NoChecksum);
+        }
+        let stored = self.checksums.iter().map(|checksum| u64::from_le_bytes(*checksum));
+        let mut both = stored.zip(standalone::computed_checksums(self.lanes));
+        match both.find(|(stored, computed)| stored != computed) {
+            Some((stored, computed)) => Err(DecodeError::BodyChecksum { stored, computed }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the view of the first `n_modules` modules, or `None` if the filter does not have as many, or if that is
+    /// 0. The view has every key, at a higher false-positive rate.
+    ///
+    /// It reads nothing else, so the bytes of the remaining modules can be dropped from memory, and loaded again later.
+    /// **Insert nothing in between.** A key inserted into a copy of the first modules is missing in the remaining ones,
+    /// so a lookup that asks all of them again loses it.
+    ///
+    /// To store the first modules as a separate filter, write `to_filter()?.to_standalone()`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::{BloomFilter, BloomView, Sizing};
+    ///
+    /// let mut filter = BloomFilter::with_sizing(Sizing::new(75, 4)?.with_modules(3)?)?;
+    /// filter.extend(0..1_000);
+    /// let bytes = filter.to_standalone();
+    ///
+    /// let view = BloomView::from_standalone(&bytes)?;
+    /// let cold = view.first_modules(2).ok_or("fewer modules")?;
+    /// assert!((0..1_000).all(|key| cold.contains(key)));
+    /// assert!(view.estimated_fpr() < cold.estimated_fpr());
+    /// assert!(cold.to_filter()?.to_standalone().len() < bytes.len());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn first_modules(self, n_modules: usize) -> Option<Self> {
+        let lanes = match self.lanes {
+            _ if n_modules == 0 || n_modules > self.n_modules() => return None,
+            Lanes::Modules(Modules { blocks, module_blocks }) => {
+                let blocks = BlockSlice::new(&blocks.as_slice()[..n_modules * module_blocks])?;
+                Modules { blocks, module_blocks }.into()
+            }
+            lanes => lanes,
+        };
+        Some(Self { lanes, ..self })
     }
 
     /// Uses a given kernel, for tests and benchmarks. The answers stay the same.
@@ -145,6 +197,9 @@ impl<'a> BloomView<'a> {
         match self.lanes {
             Lanes::Blocks(blocks) => self.kernel.contains(blocks, hash, self.k),
             Lanes::Short(short) => Kernel::contains_short(short, hash, self.k, self.kernel),
+            Lanes::Modules(Modules { blocks, module_blocks }) => {
+                Kernel::modules_contain(blocks, module_blocks, hash, self.k, self.kernel)
+            }
         }
     }
 
@@ -158,6 +213,7 @@ impl<'a> BloomView<'a> {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
         match self.lanes {
             Lanes::Blocks(blocks) => self.kernel.contains_batch(blocks, hashes, self.k, found),
+            Lanes::Modules(modules) => self.kernel.modules_contain_batch(modules, hashes, self.k, found),
             Lanes::Short(_) => {
                 for (found, &hash) in found.iter_mut().zip(hashes) {
                     *found = self.contains_hash(hash);
@@ -169,9 +225,9 @@ impl<'a> BloomView<'a> {
     /// Returns the indices of the filters that possibly contain a key, by its hash, lowest first. All other filters
     /// definitely lack the key.
     ///
-    /// Use it for the filters of all tables that a get asks. For four filters or more with one k, it is faster than a
-    /// loop over [`contains_hash`](Self::contains_hash), because their mask is made only once for four. All filters
-    /// must have the seed that the key was hashed with.
+    /// Use it for the filters of all tables that a get asks. For four filters or more with one k and one module, it is
+    /// faster than a loop over [`contains_hash`](Self::contains_hash), because their mask is made only once for four.
+    /// All filters must have the seed that the key was hashed with.
     ///
     /// # Examples
     ///
@@ -218,7 +274,7 @@ impl<'a> BloomView<'a> {
     fn block_of(&self, hash: u64, k: ProbeCount) -> &'a Block {
         match self.lanes {
             Lanes::Blocks(blocks) if self.k == k => blocks.block_of(hash),
-            lanes => answer_alone(lanes.as_bytes(), hash, self.k, self.kernel),
+            lanes => answer_alone(lanes.as_bytes(), lanes.module_len(), hash, self.k, self.kernel),
         }
     }
 
@@ -233,15 +289,19 @@ impl<'a> BloomView<'a> {
         match self.lanes {
             Lanes::Blocks(blocks) => self.kernel.contains_bitmap(blocks, hashes, self.k, found),
             Lanes::Short(_) => bitmap::write(hashes, found, |hash| self.contains_hash(hash)),
+            Lanes::Modules(_) => {
+                bitmap::write_batches(hashes, found, |hashes, found| self.contains_batch(hashes, found));
+            }
         }
     }
 
-    /// Starts loading the cache line of a hash that you will look up a little later. See
+    /// Starts loading the first cache line of a hash that you will look up a little later. See
     /// [`BloomFilter::prefetch`](crate::BloomFilter::prefetch).
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         match self.lanes {
             Lanes::Blocks(blocks) => kernel::prefetch::<true>(blocks.block_of(hash)),
+            Lanes::Modules(modules) => kernel::prefetch::<true>(modules.first().block_of(hash)),
             // Prefetches only the first part of a block that wraps around.
             Lanes::Short(short) => {
                 kernel::prefetch::<true>(short.as_slice()[short.first_lane_of(hash)..].as_ptr().cast())
@@ -249,23 +309,31 @@ impl<'a> BloomView<'a> {
         }
     }
 
-    /// Probes per key, 1 to 16.
+    /// Probes per key, 1 to 16, in each module.
     #[inline]
     pub fn k(&self) -> u32 {
         self.k.get()
     }
 
-    /// Number of blocks of 64 bytes. The blocks of a short filter, which has fewer than 64 lanes of 8 bytes, may
-    /// overlap.
-    #[inline]
-    pub fn n_blocks(&self) -> usize {
-        match self.lanes {
-            Lanes::Blocks(blocks) => blocks.as_slice().len(),
-            Lanes::Short(short) => short.n_blocks(),
-        }
+    /// The size, to compute a rate, or to make filters that can be united with this one.
+    pub fn sizing(&self) -> Sizing {
+        Sizing { n_blocks: self.n_blocks(), n_modules: self.n_modules(), k: self.k }
     }
 
-    /// Bytes of the lanes, without the trailer or footer.
+    /// Number of modules, 1 to 16. See [`BloomFilter::n_modules`](crate::BloomFilter::n_modules).
+    #[inline]
+    pub fn n_modules(&self) -> usize {
+        self.lanes.n_modules()
+    }
+
+    /// Number of blocks of 64 bytes, of all modules. The blocks of a short filter, which has fewer than 64 lanes of 8
+    /// bytes, may overlap.
+    #[inline]
+    pub fn n_blocks(&self) -> usize {
+        self.lanes.n_blocks()
+    }
+
+    /// Bytes of the lanes of all modules, without checksums, trailer or footer.
     #[inline]
     pub fn byte_len(&self) -> usize {
         self.lanes.as_bytes().len()
@@ -296,8 +364,8 @@ impl<'a> BloomView<'a> {
     #[must_use]
     pub fn estimated_keys(&self) -> Option<KeyEstimate> {
         // Lanes that blocks share are counted once.
-        let keys = |[lanes]: [Lanes<'_>; 1]| estimate::keys(lanes.iter(), self.k());
-        self.lanes.with_blocks(|blocks| lanes::with_fewest_lanes([blocks], keys))
+        let keys = |[lanes]: [Lanes<'_>; 1]| estimate::keys(lanes.iter(), self.k(), lanes.n_modules());
+        self.lanes.with_blocks(|modules| lanes::with_fewest_lanes([modules], keys))
     }
 
     /// Estimates how many distinct keys are in at least one of two filters, as [`estimated_keys`](Self::estimated_keys)
@@ -305,13 +373,14 @@ impl<'a> BloomView<'a> {
     ///
     /// # Errors
     ///
-    /// If the filters differ in the number of blocks, k or seed.
+    /// If the filters differ in the number of blocks or modules, k or seed.
     pub fn estimated_union<'b>(
         &self,
         other: impl Into<BloomView<'b>>,
     ) -> Result<Option<KeyEstimate>, MismatchError> {
         self.compare(&other.into(), |[ours, theirs]| {
-            estimate::keys(ours.iter().zip(theirs.iter()).map(|(ours, theirs)| ours | theirs), self.k())
+            let united = ours.iter().zip(theirs.iter()).map(|(ours, theirs)| ours | theirs);
+            estimate::keys(united, self.k(), self.n_modules())
         })
     }
 
@@ -321,7 +390,7 @@ impl<'a> BloomView<'a> {
     ///
     /// # Errors
     ///
-    /// If the filters differ in the number of blocks, k or seed.
+    /// If the filters differ in the number of blocks or modules, k or seed.
     ///
     /// # Examples
     ///
@@ -341,7 +410,7 @@ impl<'a> BloomView<'a> {
         other: impl Into<BloomView<'b>>,
     ) -> Result<Option<KeyEstimate>, MismatchError> {
         self.compare(&other.into(), |[ours, theirs]| {
-            estimate::common_keys(ours.iter().zip(theirs.iter()), self.k())
+            estimate::common_keys(ours.iter().zip(theirs.iter()), self.k(), self.n_modules())
         })
     }
 
@@ -351,17 +420,19 @@ impl<'a> BloomView<'a> {
         other: &BloomView<'_>,
         read: impl FnOnce([Lanes<'_>; 2]) -> T,
     ) -> Result<T, MismatchError> {
-        check_match((self.n_blocks(), self.k, self.seed), other)?;
+        check_match(self.sizing(), self.seed, other)?;
         Ok(self.lanes.with_blocks(|ours| {
             other.lanes.with_blocks(|theirs| lanes::with_fewest_lanes([ours, theirs], read))
         }))
     }
 
-    /// The probability that a key never inserted is reported as possibly present, exact for the bits as they are. Reads
-    /// the whole filter.
+    /// The probability that a key never inserted is reported as possibly present, exact for the bits as they are. It is
+    /// the product of the modules' rates. Reads the whole filter.
     #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
-        self.lanes.with_blocks(|blocks| sizing::estimated_fpr(blocks.as_slice().iter().map(lanes), self.k))
+        let rate =
+            |module: BlockSlice<'_>| sizing::estimated_fpr(module.as_slice().iter().map(lanes), self.k);
+        self.lanes.with_blocks(|modules| modules.iter().map(rate).product())
     }
 }
 
@@ -371,26 +442,24 @@ const NO_BITS: &Block = &[0; BLOCK_BYTES];
 /// are in registers, so that a loop over many filters copies no view.
 #[cold]
 #[inline(never)]
-fn answer_alone(lanes: &[u8], hash: u64, k: ProbeCount, kernel: Kernel) -> &'static Block {
-    let is_absent = match Lanes::new(lanes) {
-        Some(Lanes::Blocks(blocks)) => !kernel.contains(blocks, hash, k),
-        Some(Lanes::Short(short)) => !Kernel::contains_short(short, hash, k, kernel),
-        None => false,
-    };
-    if is_absent { NO_BITS } else { &[0xff; BLOCK_BYTES] }
+fn answer_alone(lanes: &[u8], module_len: usize, hash: u64, k: ProbeCount, kernel: Kernel) -> &'static Block {
+    let Some(lanes) = Lanes::with_module_len(lanes, module_len) else { return &[0xff; BLOCK_BYTES] };
+    let view = BloomView { lanes, k, kernel, seed: Seed::DEFAULT, keys: None, checksums: &[] };
+    if view.contains_hash(hash) { &[0xff; BLOCK_BYTES] } else { NO_BITS }
 }
 
-/// Fails if two filters place keys differently.
-pub(crate) fn check_match(
-    (n_blocks, k, seed): (usize, ProbeCount, Seed),
-    other: &BloomView<'_>,
-) -> Result<(), MismatchError> {
-    if n_blocks != other.n_blocks() {
-        let (ours, theirs) = (n_blocks as u64, other.n_blocks() as u64);
-        return Err(MismatchError::Size { ours, theirs, unit: "blocks" });
+/// Fails if a filter of this size and seed and `other` place keys differently.
+pub(crate) fn check_match(ours: Sizing, seed: Seed, other: &BloomView<'_>) -> Result<(), MismatchError> {
+    let theirs = other.sizing();
+    for (ours, theirs, unit) in
+        [(ours.n_modules(), theirs.n_modules(), "modules"), (ours.n_blocks(), theirs.n_blocks(), "blocks")]
+    {
+        if ours != theirs {
+            return Err(MismatchError::Size { ours: ours as u64, theirs: theirs as u64, unit });
+        }
     }
-    if k != other.k {
-        return Err(MismatchError::Probes { ours: k.get(), theirs: other.k() });
+    if ours.k() != theirs.k() {
+        return Err(MismatchError::Probes { ours: ours.k(), theirs: theirs.k() });
     }
     if seed != other.seed {
         return Err(MismatchError::Seed { ours: seed.get(), theirs: other.seed() });
@@ -398,7 +467,7 @@ pub(crate) fn check_match(
     Ok(())
 }
 
-/// Equal filters have the same blocks, bits, k and seed, and return the same answers.
+/// Equal filters have the same modules, blocks, bits, k and seed, and return the same answers.
 impl PartialEq for BloomView<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.compare(other, |[ours, theirs]| ours.as_bytes() == theirs.as_bytes()) == Ok(true)
@@ -415,7 +484,7 @@ impl<'a> From<&BloomView<'a>> for BloomView<'a> {
 
 impl fmt::Debug for BloomView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        debug(f, "BloomView", self.n_blocks(), self.k, self.seed, self.kernel)
+        debug(f, "BloomView", self.sizing(), self.seed, self.kernel)
     }
 }
 
@@ -423,14 +492,14 @@ impl fmt::Debug for BloomView<'_> {
 pub(crate) fn debug(
     f: &mut fmt::Formatter<'_>,
     name: &str,
-    n_blocks: usize,
-    k: ProbeCount,
+    sizing: Sizing,
     seed: Seed,
     kernel: Kernel,
 ) -> fmt::Result {
     f.debug_struct(name)
-        .field("n_blocks", &n_blocks)
-        .field("k", &k.get())
+        .field("n_blocks", &sizing.n_blocks())
+        .field("n_modules", &sizing.n_modules())
+        .field("k", &sizing.k())
         .field("seed", &seed.get())
         .field("kernel", &kernel)
         .finish_non_exhaustive()

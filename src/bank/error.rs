@@ -4,7 +4,7 @@ use core::error::Error;
 use core::fmt;
 
 use super::shape::MOST_SLOTS;
-use crate::error::MismatchError;
+use crate::error::{MismatchError, ONE_MODULE};
 use crate::memory::OutOfMemory;
 
 /// A bank cannot be made or changed as requested. Nothing was changed.
@@ -16,6 +16,13 @@ pub enum BankError {
     /// The filter places keys differently than the bank. Build it with the bank's k and seed, and with its number of
     /// blocks or a multiple.
     Mismatch(MismatchError),
+    /// A bank's filters have one module. Compute their size by
+    /// [`Sizing::for_fpr_within`](crate::Sizing::for_fpr_within) for at most one, and rebuild the filter.
+    #[non_exhaustive]
+    Modules {
+        /// The filter's number of modules.
+        n_modules: usize,
+    },
     /// The bank has no room for as many slots. [`reserve`](crate::bank::FilterBank::reserve) more, or split the filters
     /// over several banks if it already has 2^24, the most that a bank can have.
     #[non_exhaustive]
@@ -51,6 +58,12 @@ impl fmt::Display for BankError {
                  multiple"
             ),
             Self::Mismatch(error) => error.fmt(f),
+            Self::Modules { n_modules } => {
+                write!(
+                    f,
+                    "a bank's filters have one module, not {n_modules}: {ONE_MODULE}, and rebuild the filter"
+                )
+            }
             Self::Full { slots, capacity: MOST_SLOTS } => {
                 write!(
                     f,

@@ -34,12 +34,14 @@ pub struct FilterBank {
 }
 
 impl FilterBank {
-    /// A bank without filters, with room for at least `capacity` of this size.
+    /// A bank without filters, with room for at least `capacity` of this size. A bank's filters have one module, so
+    /// compute the size by [`Sizing::for_fpr_within`] for at most one.
     ///
     /// # Errors
     ///
-    /// If `capacity` is above 2^24, or memory for the bank cannot be allocated.
+    /// If the size has several modules, if `capacity` is above 2^24, or memory for the bank cannot be allocated.
     pub fn with_capacity(sizing: Sizing, capacity: usize) -> Result<Self, BankError> {
+        check_modules(sizing.n_modules())?;
         let (n_blocks, k) = (sizing.n_blocks(), sizing.probe_count());
         let (seed, kernel) = (Seed::DEFAULT, Kernel::active());
         let shape = Shape { n_blocks, slots: 0, rows_len: 0, stride: 0, k, seed, kernel };
@@ -72,7 +74,7 @@ impl FilterBank {
     ///
     /// - if there is no filter, or more than 2^24;
     /// - if a filter's number of blocks is not a multiple of the smallest;
-    /// - if the filters differ in k or seed;
+    /// - if the filters differ in k or seed, or have several modules;
     /// - if memory for the bank cannot be allocated.
     pub fn from_filters<'a>(
         filters: impl IntoIterator<Item = impl Into<BloomView<'a>>>,
@@ -207,8 +209,8 @@ impl FilterBank {
     ///
     /// # Errors
     ///
-    /// If the bank is full, if the filter's number of blocks is not a multiple of the bank's, or if they differ in k or
-    /// seed. Then nothing is changed.
+    /// If the bank is full, if the filter's number of blocks is not a multiple of the bank's, if they differ in k or
+    /// seed, or if the filter has several modules. Then nothing is changed.
     pub fn push<'a>(&mut self, filter: impl Into<BloomView<'a>>) -> Result<usize, BankError> {
         Ok(self.push_views(&[filter.into()])?.start)
     }
@@ -262,7 +264,8 @@ impl FilterBank {
         for filter in filters {
             // A filter of a multiple of the bank's blocks is folded, so its size is not a mismatch.
             let ours = if filter.n_blocks().is_multiple_of(n_blocks) { filter.n_blocks() } else { n_blocks };
-            check_match((ours, k, seed), filter)?;
+            check_modules(filter.n_modules())?;
+            check_match(Sizing { n_blocks: ours, n_modules: 1, k }, seed, filter)?;
         }
         self.view.shape.slots = self.view.shape.slots.max(first + filters.len());
         for (slot, filter) in (first..).zip(filters) {
@@ -313,6 +316,11 @@ impl FilterBank {
         let keys = keys.unwrap_or(footer::UNKNOWN_KEYS);
         self.view.bytes[start..][..KEYS_BYTES].copy_from_slice(&keys.to_le_bytes());
     }
+}
+
+/// Fails for a filter of several modules, because a slot is one module.
+fn check_modules(n_modules: usize) -> Result<(), BankError> {
+    if n_modules == 1 { Ok(()) } else { Err(BankError::Modules { n_modules }) }
 }
 
 fn views<'a>(

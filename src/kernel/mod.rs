@@ -29,6 +29,7 @@ mod choice;
 // Not on x32, whose pointers fill half a register, because the assembly adds whole ones.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
 mod inlined;
+mod modules;
 // The kernel assumes little-endian words.
 #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
 mod neon;
@@ -220,6 +221,15 @@ impl Kernel {
         changed.unwrap_or_else(|| Self::insert_by_call(blocks.block_of(hash), hash, k, self))
     }
 
+    /// [`insert`](Self::insert), inlined with all kernels.
+    #[inline(always)]
+    fn insert_here(self, mut blocks: BlockSliceMut<'_>, hash: u64, k: ProbeCount) -> bool {
+        let all = (blocks.as_mut_slice().as_mut_ptr(), blocks.as_slice().as_slice().len());
+        // SAFETY: The blocks are mutably borrowed, and at least one.
+        let changed = unsafe { self.insert_inlined(all, hash, k) };
+        changed.unwrap_or_else(|| dispatch!(self, insert(blocks.block_of(hash), hash, k)))
+    }
+
     /// Inserts by the kernel's inline assembly, and returns whether any bit was clear. Returns `None` if the kernel has
     /// no assembly, and then changes nothing.
     ///
@@ -257,6 +267,15 @@ impl Kernel {
         // SAFETY: The blocks are borrowed, and at least one.
         let answer = unsafe { self.contains_inlined(all, hash, k) };
         answer.unwrap_or_else(|| Self::contains_by_call(blocks.block_of(hash), hash, k, self))
+    }
+
+    /// [`contains`](Self::contains), inlined with all kernels.
+    #[inline(always)]
+    fn contains_here(self, blocks: BlockSlice<'_>, hash: u64, k: ProbeCount) -> bool {
+        let all = (blocks.as_slice().as_ptr(), blocks.as_slice().len());
+        // SAFETY: The blocks are borrowed, and at least one.
+        let answer = unsafe { self.contains_inlined(all, hash, k) };
+        answer.unwrap_or_else(|| dispatch!(self, contains(blocks.block_of(hash), hash, k)))
     }
 
     /// Looks up by the kernel's inline assembly. Returns `None` if the kernel has no assembly.

@@ -1,29 +1,23 @@
-//! Sizes and false-positive rates of filters of 512-bit blocks, by a model that is exact for random hashes.
+//! `Sizing`, the size of a filter of blocks.
 #![forbid(unsafe_code)]
 
 use core::f64::consts::LN_2;
-use core::{array, iter};
+use core::iter;
 
-use super::checks::{checked_bits_per_key, checked_fpr};
-use super::search::least_bits_per_key;
+use super::model::{BLOCK_BITS, best_probe_count, model};
+use super::modules::{PerKey, Request, checked_modules};
 use crate::blocks::{BLOCK_BYTES, LANES, MAX_BLOCKS};
 use crate::error::BuildError;
 use crate::lanes::MOST_LANES;
-use crate::limits::{MAX_BITS_PER_KEY, MIN_FPR};
 use crate::mask::ProbeCount;
-use crate::math::{ceil, exp_of_minus, minus_ln_of_one_less};
+use crate::math::{ceil, power};
 
-const BLOCK_BITS: f64 = 512.0;
-
-/// Entry i is the bits per key from which k = i + 2 has a lower FPR than k = i + 1. The ninth probe is an exception,
-/// because it needs the second word, with which a lookup in cache runs 1.3 to 1.6 times as long. It has a lower FPR
-/// from 13.756 on, but it saves 1% of the bits only from 15.910 on.
-const ONE_MORE_PROBE: [f64; 15] = [
-    2.093, 3.598, 5.086, 6.601, 8.316, 10.207, 12.231, 15.91, 16.088, 18.644, 21.384, 24.321, 27.828, 31.969,
-    36.723,
-];
-
-/// The size of a filter, which is its number of blocks and its probes per key.
+/// The size of a filter, which is its number of blocks, the number of modules that these are divided into, and the
+/// probes per key in each module.
+///
+/// Computed sizes have one [module](crate::sizing#modules) for false-positive rates down to about 0.05%, and two below,
+/// because a further module is made only where it saves at least 7% of the bits. To choose otherwise, use
+/// [`for_fpr_within`](Self::for_fpr_within) or [`for_bits_per_key_within`](Self::for_bits_per_key_within).
 ///
 /// # Examples
 ///
@@ -31,19 +25,21 @@ const ONE_MORE_PROBE: [f64; 15] = [
 /// use bloomline::{BloomFilter, Sizing};
 ///
 /// let sizing = Sizing::for_fpr(1_000_000, 0.01)?;
-/// assert_eq!((sizing.n_blocks(), sizing.k()), (19_402, 6));
+/// assert_eq!((sizing.n_blocks(), sizing.n_modules(), sizing.k()), (19_402, 1, 6));
 /// let filter = BloomFilter::with_sizing(sizing)?;
 /// assert_eq!((filter.byte_len(), sizing.byte_len()), (1_241_728, 1_241_728));
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sizing {
-    n_blocks: usize,
-    k: ProbeCount,
+    pub(crate) n_blocks: usize,
+    /// Divides `n_blocks`.
+    pub(crate) n_modules: usize,
+    pub(crate) k: ProbeCount,
 }
 
 impl Sizing {
-    /// The size of a filter with `n_blocks` blocks of 64 bytes and `k` probes per key.
+    /// The size of a filter with `n_blocks` blocks of 64 bytes and `k` probes per key, in one module.
     ///
     /// # Errors
     ///
@@ -51,17 +47,45 @@ impl Sizing {
     pub fn new(n_blocks: usize, k: u32) -> Result<Self, BuildError> {
         let k = ProbeCount::new(k)?;
         match n_blocks {
-            1..=MAX_BLOCKS => Ok(Self { n_blocks, k }),
+            1..=MAX_BLOCKS => Ok(Self { n_blocks, n_modules: 1, k }),
             _ => Err(BuildError::Blocks { n_blocks: n_blocks as u64, most: MAX_BLOCKS as u64 }),
         }
     }
 
-    /// Number of blocks of 64 bytes, at least 1.
+    /// This size, with its blocks divided into `n_modules` modules, 1 to 16.
+    ///
+    /// # Errors
+    ///
+    /// If `n_modules` is not 1 to 16, or does not divide the number of blocks.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::{BloomFilter, Sizing};
+    ///
+    /// let filter = BloomFilter::with_sizing(Sizing::new(30, 4)?.with_modules(3)?)?;
+    /// assert_eq!((filter.n_blocks(), filter.n_modules()), (30, 3)); // ten blocks each
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn with_modules(self, n_modules: usize) -> Result<Self, BuildError> {
+        checked_modules(n_modules)?;
+        if !self.n_blocks.is_multiple_of(n_modules) {
+            return Err(BuildError::BlocksOfModules { n_blocks: self.n_blocks, n_modules });
+        }
+        Ok(Self { n_modules, ..self })
+    }
+
+    /// Number of blocks of 64 bytes, of all modules. At least 1.
     pub fn n_blocks(self) -> usize {
         self.n_blocks
     }
 
-    /// Probes per key, 1 to 16.
+    /// Number of modules, 1 to 16. Divides the number of blocks.
+    pub fn n_modules(self) -> usize {
+        self.n_modules
+    }
+
+    /// Probes per key, 1 to 16, in each module.
     pub fn k(self) -> u32 {
         self.k.get()
     }
@@ -70,44 +94,86 @@ impl Sizing {
         self.k
     }
 
-    /// The size of the smallest filter whose false-positive rate is at most `fpr` once it holds `expected_keys`
-    /// distinct keys.
-    ///
-    /// Costs as much as [`bits_per_key`].
-    ///
-    /// # Errors
-    ///
-    /// If `fpr` is below [`MIN_FPR`] or not below 1, or the filter is larger than the address space.
-    pub fn for_fpr(expected_keys: usize, fpr: f64) -> Result<Self, BuildError> {
-        Self::for_bits_per_key(expected_keys, bits_per_key(fpr)?)
+    /// Blocks of each module.
+    pub(crate) fn module_blocks(self) -> usize {
+        self.n_blocks / self.n_modules
     }
 
-    /// The size of a filter with `bits_per_key` bits for each of `expected_keys` distinct keys, rounded up to whole
-    /// blocks.
+    /// The size of the smallest filter whose false-positive rate is at most `fpr` once it holds `keys` distinct keys. A
+    /// further module is made only if it saves at least 7% of the bits.
     ///
-    /// k is the best for the bits per key after rounding.
+    /// Costs as much as [`bits_per_key`](crate::sizing::bits_per_key).
     ///
     /// # Errors
     ///
-    /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`], or the filter is larger than the
-    /// address space.
-    pub fn for_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, BuildError> {
-        let too_many = BuildError::Keys { expected_keys, bits_per_key };
-        let bits_per_key = checked_bits_per_key(bits_per_key)?;
-        // At most 2^64 keys of 64 bits, which is 2^61 blocks, so a u64 cannot overflow.
-        let n_blocks = ceil(expected_keys as f64 * bits_per_key / BLOCK_BITS).max(1);
-        let bits_per_key = n_blocks as f64 * BLOCK_BITS / expected_keys.max(1) as f64;
-        let n_blocks = usize::try_from(n_blocks).ok().filter(|&n_blocks| n_blocks <= MAX_BLOCKS);
-        Ok(Self { n_blocks: n_blocks.ok_or(too_many)?, k: best_probe_count(bits_per_key) })
+    /// If `fpr` is below [`MIN_FPR`](crate::sizing::MIN_FPR) plus `keys` ÷ 2^64 or not below 1, or the filter is larger
+    /// than the address space.
+    pub fn for_fpr(keys: u64, fpr: f64) -> Result<Self, BuildError> {
+        Self::new_for(Request::Fpr(fpr), keys, None)
+    }
+
+    /// [`for_fpr`](Self::for_fpr) with at most `most_modules` modules, where each further one has to save only 1% of the
+    /// bits. Computed sizes never have more than four.
+    ///
+    /// Pass 1 if most lookups are of present keys, because such a lookup reads a cache line of every module, and 4 if
+    /// the last percent of the bits matters more than time.
+    ///
+    /// # Errors
+    ///
+    /// As [`for_fpr`](Self::for_fpr), but the lowest rates of one to four modules are 1.263e-8, 3.05e-11, 2.142e-12 and
+    /// 5.432e-13. Or if `most_modules` is not 1 to 16.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::Sizing;
+    ///
+    /// let in_modules = |most_modules| Sizing::for_fpr_within(1_000_000, 0.0001, most_modules);
+    /// let sizes = [in_modules(1)?, Sizing::for_fpr(1_000_000, 0.0001)?, in_modules(4)?];
+    /// assert_eq!(sizes.map(Sizing::n_modules), [1, 2, 3]);
+    /// assert_eq!(sizes.map(Sizing::byte_len), [2_761_536, 2_483_456, 2_442_624]);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn for_fpr_within(keys: u64, fpr: f64, most_modules: usize) -> Result<Self, BuildError> {
+        Self::new_for(Request::Fpr(fpr), keys, Some(most_modules))
+    }
+
+    /// The size of a filter with `bits_per_key` bits for each of `keys` distinct keys, rounded up to whole blocks. k is
+    /// the best for the bits per key after rounding.
+    ///
+    /// A further module is made only if one module less would need at least 7% more bits for the same false-positive
+    /// rate, which is from 17.46 bits per key on, and if rounding adds at most 1%.
+    ///
+    /// # Errors
+    ///
+    /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or the filter is larger than the address
+    /// space.
+    pub fn for_bits_per_key(keys: u64, bits_per_key: f64) -> Result<Self, BuildError> {
+        Self::new_for(Request::BitsPerKey(bits_per_key), keys, None)
+    }
+
+    /// [`for_bits_per_key`](Self::for_bits_per_key) with at most `most_modules` modules, where each further one has to
+    /// save only 1%. See [`for_fpr_within`](Self::for_fpr_within).
+    ///
+    /// # Errors
+    ///
+    /// As [`for_bits_per_key`](Self::for_bits_per_key), and if `most_modules` is not 1 to 16.
+    pub fn for_bits_per_key_within(
+        keys: u64,
+        bits_per_key: f64,
+        most_modules: usize,
+    ) -> Result<Self, BuildError> {
+        Self::new_for(Request::BitsPerKey(bits_per_key), keys, Some(most_modules))
     }
 
     /// This size with the number of blocks rounded up to one with many divisors, so that the filter can be
-    /// [folded](crate::BloomFilter::fold). Adds at most 1%, or one block. k stays.
+    /// [folded](crate::BloomFilter::fold). Adds at most 1%, or one block to each module. The number of modules and k
+    /// stay.
     ///
     /// Use it if the number of keys is a guess, or if you want to unite filters of different sizes. Otherwise the
-    /// computed number of blocks is often a prime, or has only large factors. The number returned is even. From 1,100
-    /// blocks (70 kB) on, it is a multiple of 12, from 11,900 blocks (762 kB) on of 120, and from 71,900 blocks
-    /// (4.6 MB) on of 720. [`BloomFilter::with_fpr`](crate::BloomFilter::with_fpr) uses it.
+    /// computed number of blocks is often a prime, or has only large factors. The number of a module's blocks that is
+    /// returned is even. From 1,100 blocks (70 kB) on, it is a multiple of 12, from 11,900 blocks (762 kB) on of 120,
+    /// and from 71,900 blocks (4.6 MB) on of 720. [`BloomFilter::with_fpr`](crate::BloomFilter::with_fpr) uses it.
     ///
     /// # Examples
     ///
@@ -126,213 +192,87 @@ impl Sizing {
         // Each step divides the next, so that a larger size never becomes the smaller one.
         let doubled = iter::successors(Some(5_040_usize), |step| step.checked_mul(2));
         let steps = [2, 4, 12, 24, 120, 720].into_iter().chain(doubled);
-        let step = steps.take_while(|step| step - 1 <= self.n_blocks / 100).last().unwrap_or(2);
-        Self { n_blocks: self.n_blocks.next_multiple_of(step).min(MAX_BLOCKS), ..self }
+        let module_blocks = self.module_blocks();
+        let step = steps.take_while(|step| step - 1 <= module_blocks / 100).last().unwrap_or(2);
+        let module_blocks = module_blocks.next_multiple_of(step).min(MAX_BLOCKS / self.n_modules);
+        Self { n_blocks: module_blocks * self.n_modules, ..self }
     }
 
     /// The memory of the filter in bytes, 64 for each block. Its compact bytes are at most one byte longer, and its
-    /// standalone bytes at most 64.
+    /// standalone bytes at most 64, or with several modules two bytes, and 64 and 8 for each module.
     ///
     /// For few keys, [`FilterBuilder::finish_compact`](crate::FilterBuilder::finish_compact) writes fewer bytes.
     pub fn byte_len(self) -> usize {
         self.n_blocks * BLOCK_BYTES
     }
 
-    /// The false-positive rate of this filter once it holds `keys` distinct keys, by the exact model.
+    /// The false-positive rate of this filter once it holds `keys` distinct keys, by the exact model. It is the product
+    /// of the modules' rates.
     ///
-    /// Costs as much as [`fpr`](fpr()). Above [`MAX_BITS_PER_KEY`] bits per key, rounding errors of 1e-12 are larger
+    /// Costs as much as [`fpr`](crate::sizing::fpr()). Above [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY) bits per key, rounding errors of 1e-12 are larger
     /// than the rate.
     #[must_use]
     pub fn fpr(self, keys: u64) -> f64 {
-        model(self.n_blocks as f64 * BLOCK_BITS / keys.max(1) as f64, self.k)
+        let of_module = model(self.module_blocks() as f64 * BLOCK_BITS / keys.max(1) as f64, self.k);
+        power(of_module, self.n_modules as u32)
+    }
+
+    fn new_for(request: Request, keys: u64, most_modules: Option<usize>) -> Result<Self, BuildError> {
+        Self::of_keys(keys, &request.per_key(keys, most_modules)?)
+    }
+
+    pub(crate) fn of_keys(keys: u64, per_key: &PerKey) -> Result<Self, BuildError> {
+        per_key.best(|n_modules, bits| Self::of_modules(n_modules, keys, bits), Self::n_blocks)
+    }
+
+    /// The size of `n_modules` modules, each with its share of the bits, a valid `bits_per_key` in all.
+    pub(crate) fn of_modules(n_modules: usize, keys: u64, bits_per_key: f64) -> Result<Self, BuildError> {
+        // At most 2^64 keys of 64 bits, which is 2^61 blocks, so a u64 cannot overflow.
+        let of_each = ceil(keys as f64 * (bits_per_key / n_modules as f64) / BLOCK_BITS).max(1);
+        let k = best_probe_count(of_each as f64 * BLOCK_BITS / keys.max(1) as f64);
+        let fitting = usize::try_from(of_each).ok().filter(|&of_each| of_each <= MAX_BLOCKS / n_modules);
+        let of_each = fitting.ok_or(BuildError::Keys { expected_keys: keys, bits_per_key })?;
+        Ok(Self { n_blocks: of_each * n_modules, n_modules, k })
     }
 }
 
-/// The number of lanes, of a short filter or of whole blocks, for `keys` distinct keys at a valid `bits_per_key`, and
-/// the best k for them.
-pub(crate) fn lanes_for(keys: usize, bits_per_key: f64) -> (usize, ProbeCount) {
-    let lanes = ceil(keys as f64 * bits_per_key / 64.0).max(1) as usize;
-    let lanes = if lanes <= MOST_LANES { lanes } else { lanes.next_multiple_of(LANES) };
-    let bits_per_key = lanes as f64 * 64.0 / keys.max(1) as f64;
-    let k = if lanes < 2 * LANES {
-        // Each block covers most of the filter, so all blocks fill alike, and a standard filter's k is best.
-        ProbeCount::new(((LN_2 * bits_per_key + 0.5) as u32).clamp(1, 16)).expect("1 to 16")
-    } else {
-        best_probe_count(bits_per_key)
-    };
-    (lanes, k)
+/// The size of compact bytes: lanes of a short filter, or of whole blocks of all modules.
+#[derive(Clone, Copy)]
+pub(crate) struct CompactSize {
+    pub(crate) n_lanes: usize,
+    pub(crate) n_modules: usize,
+    pub(crate) k: ProbeCount,
 }
 
-/// The false-positive rate at `bits_per_key` with `k` probes, by the exact model.
-///
-/// The rounding error is up to one part in 5,000 at the lowest FPRs, and less than one part in a million for an FPR of
-/// 1e-5 and above. Runs for microseconds at k = 6, and up to twice as long for each further probe. Does not allocate.
-///
-/// # Errors
-///
-/// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`], or `k` is not 1 to 16.
-///
-/// # Examples
-///
-/// ```
-/// let fpr = bloomline::sizing::fpr(10.0, 6)?;
-/// assert!((0.0097..0.0098).contains(&fpr));
-/// # Ok::<(), bloomline::BuildError>(())
-/// ```
-pub fn fpr(bits_per_key: f64, k: u32) -> Result<f64, BuildError> {
-    Ok(model(checked_bits_per_key(bits_per_key)?, ProbeCount::new(k)?))
-}
-
-/// The k with the lowest false-positive rate at `bits_per_key`, 1 to 16. There is one exception. From 13.76 to 15.91
-/// bits per key it is 8, because 9 would save less than 1% of the bits, but lookups would run up to 1.6 times as long.
-///
-/// The best k is less than the textbook's 0.69 × bits per key, because blocks fill unevenly.
-///
-/// # Errors
-///
-/// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`].
-pub fn best_k(bits_per_key: f64) -> Result<u32, BuildError> {
-    Ok(best_probe_count(checked_bits_per_key(bits_per_key)?).get())
-}
-
-/// The fewest bits per key at which the best k reaches a false-positive rate of `fpr`, to one part in a million.
-///
-/// Evaluates the model twenty to fifty times, which costs far less than a millisecond for an FPR of 1%, and a few
-/// milliseconds for the lowest FPR. Does not allocate.
-///
-/// # Errors
-///
-/// If `fpr` is below [`MIN_FPR`] or not below 1.
-pub fn bits_per_key(fpr: f64) -> Result<f64, BuildError> {
-    let fpr = checked_fpr(fpr, MIN_FPR)?;
-    Ok(least_bits_per_key(fpr, |bits| model(bits, best_probe_count(bits))))
-}
-
-/// The bits per key at which `k` probes reach a false-positive rate of `fpr`, which must be [`lowest_fpr`] to 1/2.
-/// Never fewer than by the model, and at most 0.15% more.
-///
-/// A scalable filter calls this during an insert. So it evaluates the model only three or four times, by the secant
-/// method over logarithms, in which the rate for a given k is almost a line.
-pub(crate) fn bits_per_key_of(fpr: f64, k: ProbeCount) -> f64 {
-    let probes = f64::from(k.get());
-    // Start from below. A standard filter, where fpr = (1 − e^(−k/bits))^k, needs fewer bits, and its rate falls
-    // faster.
-    let probes_per_bit = minus_ln_of_one_less(exp_of_minus(minus_ln_of_one_less(1.0 - fpr) / probes));
-    let clear = exp_of_minus(probes_per_bit);
-    let mut slope = probes * probes_per_bit * clear / (1.0 - clear);
-    let mut bits = (probes / probes_per_bit).min(MAX_BITS_PER_KEY);
-    let mut rate = model(bits, k);
-    while rate > fpr && bits < MAX_BITS_PER_KEY {
-        // Aims 0.1% below `fpr`, because a rate just above it would cost one more step.
-        let missing = minus_ln_of_one_less(1.0 - fpr / rate) + 0.001;
-        let more = (bits / exp_of_minus(missing / slope)).min(MAX_BITS_PER_KEY);
-        let of_more = model(more, k);
-        slope = minus_ln_of_one_less(1.0 - of_more / rate) / minus_ln_of_one_less(1.0 - bits / more);
-        (bits, rate) = (more, of_more);
+impl From<Sizing> for CompactSize {
+    fn from(Sizing { n_blocks, n_modules, k }: Sizing) -> Self {
+        Self { n_lanes: n_blocks * LANES, n_modules, k }
     }
-    bits
 }
 
-/// The false-positive rate at [`MAX_BITS_PER_KEY`] with `k` probes.
-pub(crate) fn lowest_fpr(k: ProbeCount) -> f64 {
-    model(MAX_BITS_PER_KEY, k)
-}
-
-fn best_probe_count(bits_per_key: f64) -> ProbeCount {
-    let k_less_1 = ONE_MORE_PROBE.iter().filter(|&&from| bits_per_key >= from).count();
-    ProbeCount::from_four_bits(k_less_1 as u8)
-}
-
-/// How many probes of a key, 0 to 2, fall in each lane, counted from the rotation on.
-fn probes_in_lanes(k: ProbeCount) -> [usize; LANES] {
-    let k = k.get() as usize;
-    array::from_fn(|steps| usize::from(steps < k) + usize::from(steps + LANES < k))
-}
-
-/// The false-positive rate, which is the probability that every probe of an absent key finds its bit set, averaged over
-/// the number of keys in a block.
-///
-/// Computed by inclusion and exclusion over the probes that find their bit clear. After N probes in a lane, a given bit
-/// is clear with probability (63/64)^N, and two given bits are both clear with probability (62/64)^N. The keys of each
-/// rotation are a Poisson process of their own. So the mean of the product of z^N over the lanes of a term is
-/// e^(λ·(c − 1)), where λ is the mean number of keys per block and c is what one key contributes to the product,
-/// averaged over rotations.
-fn model(bits_per_key: f64, k: ProbeCount) -> f64 {
-    // Blocks are full long before the limit. Without it, this would be infinite for bits per key near 0.
-    let keys_per_block = (BLOCK_BITS / bits_per_key).min(1e6);
-    // By symmetry, the rotation of the key that is looked up can be 0. Each lane that it probes contributes a
-    // polynomial in the powers z^N, and each term of their product picks one summand per lane.
-    let probes = probes_in_lanes(k);
-    let summands: [_; LANES] = array::from_fn(|lane| {
-        // One probe finds its bit set with probability 1 − z₁^N, and two find different bits set with probability
-        // 1 − 2·z₁^N + z₂^N. Two are the same bit once in 64 times, so their factor is the weighted mean of both.
-        let factors = if probes[lane] < 2 { [1.0, -1.0, 0.0] } else { [1.0, -127.0 / 64.0, 63.0 / 64.0] };
-        array::from_fn::<_, 3, _>(|i| {
-            let z = 1.0 - i as f64 / 64.0;
-            // This counts the rotation backwards, which changes nothing because the sum covers all of them.
-            let of_rotation = |rotation| [1.0, z, z * z][probes[(lane + rotation) % LANES]];
-            (factors[i], array::from_fn::<_, LANES, _>(of_rotation))
-        })
-    });
-    let terms: usize = probes.iter().map(|probes| 1 + probes).product();
-    let mut fpr = 0.0;
-    for term in 0..terms {
-        let (mut coefficient, mut one_key, mut choices) = (1.0, [1.0; LANES], term);
-        for (summands, probes) in summands.iter().zip(probes) {
-            // Constant divisors, because divisions by `1 + probes` would cost half of the time.
-            let choice;
-            (choices, choice) = match probes {
-                0 => (choices, 0),
-                1 => (choices / 2, choices % 2),
-                _ => (choices / 3, choices % 3),
-            };
-            let (factor, of_rotations) = &summands[choice];
-            coefficient *= factor;
-            one_key.iter_mut().zip(of_rotations).for_each(|(product, power)| *product *= power);
-        }
-        let mean_over_rotations = one_key.iter().sum::<f64>() / LANES as f64;
-        fpr += coefficient * exp_of_minus(keys_per_block * (1.0 - mean_over_rotations));
+impl CompactSize {
+    /// The size for `keys` distinct keys.
+    pub(crate) fn new(keys: u64, per_key: &PerKey) -> Result<Self, BuildError> {
+        per_key.best(
+            |n_modules, bits| match n_modules {
+                1 => Ok(Self::one_module(keys, bits)),
+                _ => Sizing::of_modules(n_modules, keys, bits).map(Self::from),
+            },
+            |size| size.n_lanes,
+        )
     }
-    fpr.clamp(0.0, 1.0)
-}
 
-/// The false-positive rate of a filter with these bits, which is the mean, over blocks and rotations, of the product of
-/// the probed lanes' fill ratios. A lane that is probed twice counts twice.
-pub(crate) fn estimated_fpr(blocks: impl Iterator<Item = [u64; LANES]>, k: ProbeCount) -> f64 {
-    let probes = probes_in_lanes(k);
-    let (mut sum, mut n_blocks) = (0.0, 0_u64);
-    for lanes in blocks {
-        let powers = lanes.map(|lane| {
-            let fill = f64::from(lane.count_ones()) / 64.0;
-            [1.0, fill, fill * fill]
-        });
-        for rotation in 0..LANES {
-            let in_lane = |lane: usize| powers[lane][probes[(lane + rotation) % LANES]];
-            sum += (0..LANES).map(in_lane).product::<f64>();
-        }
-        n_blocks += 1;
-    }
-    sum / (n_blocks * LANES as u64) as f64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    #[cfg_attr(miri, ignore = "hours under miri")]
-    fn bits_per_key_are_enough_and_hardly_more() {
-        for k in (1..=16).map(|k| ProbeCount::new(k).unwrap()) {
-            let lowest = lowest_fpr(k);
-            // From 1/2 down to the lowest, in equal steps of the logarithm.
-            let (from, to) = (LN_2, minus_ln_of_one_less(1.0 - lowest));
-            for step in 0..=100 {
-                let rate = exp_of_minus(from + (to - from) * f64::from(step) / 100.0).max(lowest);
-                let bits_per_key = bits_per_key_of(rate, k);
-                assert!(model(bits_per_key, k) <= rate, "k {}, rate {rate:e}: {bits_per_key}", k.get());
-                let fewer = bits_per_key / 1.0015;
-                assert!(model(fewer, k) > rate, "k {}, rate {rate:e}: {bits_per_key}", k.get());
-            }
-        }
+    /// The number of lanes, of a short filter or of whole blocks, and the best k for them.
+    fn one_module(keys: u64, bits_per_key: f64) -> Self {
+        let n_lanes = ceil(keys as f64 * bits_per_key / 64.0).max(1) as usize;
+        let n_lanes = if n_lanes <= MOST_LANES { n_lanes } else { n_lanes.next_multiple_of(LANES) };
+        let bits_per_key = n_lanes as f64 * 64.0 / keys.max(1) as f64;
+        let k = if n_lanes < 2 * LANES {
+            // Each block covers most of the filter, so all blocks fill alike, and a standard filter's k is best.
+            ProbeCount::new(((LN_2 * bits_per_key + 0.5) as u32).clamp(1, 16)).expect("1 to 16")
+        } else {
+            best_probe_count(bits_per_key)
+        };
+        Self { n_lanes, n_modules: 1, k }
     }
 }

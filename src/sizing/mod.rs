@@ -1,5 +1,5 @@
-//! How large a filter must be for a false-positive rate (FPR), with bits per key and k, for filters of 512-bit blocks,
-//! of several modules, and for standard filters.
+//! How large a filter must be for a false-positive rate (FPR), with bits per key and k, for filters of 512-bit blocks, in
+//! one module or several, and for standard filters.
 //!
 //! # How large a filter is
 //!
@@ -8,29 +8,34 @@
 //!
 //! | keys | FPR 1% | FPR 0.1% | FPR 0.01% |
 //! |---|---|---|---|
-//! | bits per key, k | 9.93, 6 | 15.72, 8 | 22.09, 12 |
-//! | 1 million | 1.24 MB | 1.97 MB | 2.76 MB |
-//! | 1 billion | 1.24 GB | 1.97 GB | 2.76 GB |
+//! | bits per key | 9.93 | 15.72 | 19.87 |
+//! | k, modules | 6, 1 | 8, 1 | 5, 2 |
+//! | 1 million | 1.24 MB | 1.97 MB | 2.48 MB |
+//! | 1 billion | 1.24 GB | 1.97 GB | 2.48 GB |
 //!
 //! A standard filter, whose probes go to any of its bits, needs only 9.59, 14.38 and 19.17 bits per key, but a lookup
 //! costs up to one cache miss per probe. So the difference is the price of one cache line per lookup.
 //!
 //! # Modules
 //!
-//! A [`ModularBloomFilter`](crate::variants::ModularBloomFilter) needs fewer bits than one filter of blocks, and saves
-//! more at lower rates. A lookup of a present key reads one cache line of each module. A lookup of an absent key mostly
-//! reads only one line, because it reads the line of a further module only if all modules before it have the key by
-//! mistake:
+//! A block that gets more keys than the average has more false positives. If a filter is divided into **modules**,
+//! filters with hashes of their own that must all have a key, a key whose block is too full in one module rarely meets a
+//! full block in the next. So low rates need fewer bits. A lookup of a present key reads one cache line of each module.
+//! A lookup of an absent key mostly reads only one line, because it reads the line of a further module only if all
+//! modules before it have the key by mistake:
 //!
 //! | FPR | bits per key in 1, 2, 3, 4 modules | in a standard filter | lines of an absent key | of a present key |
 //! |---|---|---|---|---|
-//! | 1% | 9.93, **9.71**, 9.66, 9.71 | 9.59 | 1, 1.10, 1.26, 1.45 | 1, 2, 3, 4 |
-//! | 0.1% | 15.72, **14.66**, 14.57, 14.62 | 14.38 | 1, 1.03, 1.11, 1.22 | 1, 2, 3, 4 |
-//! | 0.01% | 22.09, 19.87, **19.54**, 19.43 | 19.17 | 1, 1.01, 1.05, 1.11 | 1, 2, 3, 4 |
-//! | 10⁻⁶ | 39.01, 31.45, 29.80, **29.32** | 28.76 | 1, 1.00, 1.01, 1.03 | 1, 2, 3, 4 |
+//! | 1% | **9.93**, 9.71, 9.66, 9.71 | 9.59 | 1, 1.10, 1.26, 1.45 | 1, 2, 3, 4 |
+//! | 0.1% | **15.72**, 14.66, 14.57, 14.62 | 14.38 | 1, 1.03, 1.11, 1.22 | 1, 2, 3, 4 |
+//! | 0.01% | 22.09, **19.87**, 19.54, 19.43 | 19.17 | 1, 1.01, 1.05, 1.11 | 1, 2, 3, 4 |
+//! | 10⁻⁶ | 39.01, **31.45**, 29.80, 29.32 | 28.76 | 1, 1.00, 1.01, 1.03 | 1, 2, 3, 4 |
 //!
-//! [`ModularSizing::for_fpr`] chooses the bold ones, because one more module would save less than 1% of the bits,
-//! unless you allow it fewer modules. At rates of 3% and more, one module is enough.
+//! [`Sizing::for_fpr`], and everything else that computes a size, chooses the bold ones, because a further module is made
+//! only where it saves at least 7% of the bits. That is one module for rates down to 0.05%, and two below. If most lookups
+//! are of present keys, or the last percent of the bits matters more than time, ask for fewer or more modules by
+//! [`Sizing::for_fpr_within`], [`FilterBuilder::with_most_modules`](crate::FilterBuilder::with_most_modules) or
+//! [`FilterPolicy::with_most_modules`](crate::sstable::FilterPolicy::with_most_modules).
 //!
 //! You may find "18 MB for a billion URLs at 1%" quoted. This is wrong, because no filter of that FPR has less than
 //! log2(100) = 6.6 bits per key, which is 830 MB for a billion keys.
@@ -43,8 +48,8 @@
 //! | 10 | 6 | 0.973% |
 //! | 12 | 7 | 0.419% |
 //! | 16 | 9 | 0.0858% |
-//! | 20 | 11 | 0.0201% |
-//! | 24 | 12 | 0.00544% |
+//! | 20 | 5, in 2 modules | 0.00940% |
+//! | 24 | 6, in 2 modules | 0.00176% |
 //!
 //! # Don't know the number of keys?
 //!
@@ -72,13 +77,16 @@
 
 mod blocked;
 mod checks;
-mod modular;
+mod model;
+mod modules;
 mod search;
 pub mod standard;
 
 pub use crate::limits::{MAX_BITS_PER_KEY, MIN_FPR, SCALABLE_MIN_FPR};
-pub use blocked::{Sizing, best_k, bits_per_key, fpr};
-pub(crate) use blocked::{bits_per_key_of, estimated_fpr, lanes_for, lowest_fpr};
-pub(crate) use checks::{checked_bits_per_key, checked_fpr};
-pub use modular::{MAX_MODULES, MODULAR_FPR, ModularSizing};
-pub(crate) use modular::{MODULAR_BITS, MODULES, MOST_MODULES};
+pub(crate) use blocked::CompactSize;
+pub use blocked::Sizing;
+pub(crate) use checks::checked_fpr;
+pub use model::{best_k, fpr};
+pub(crate) use model::{bits_per_key_of, estimated_fpr, lowest_fpr};
+pub use modules::bits_per_key;
+pub(crate) use modules::{PerKey, Request, modules_of};

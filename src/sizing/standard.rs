@@ -135,7 +135,7 @@ impl StandardSizing {
     /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`], or the filter is larger than the address
     /// space.
     pub fn for_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, BuildError> {
-        let too_many = BuildError::Keys { expected_keys, bits_per_key };
+        let too_many = BuildError::Keys { expected_keys: expected_keys as u64, bits_per_key };
         let keys = expected_keys.max(1) as u64;
         let bits = keys as f64 * checked_bits_per_key(bits_per_key)?;
         if bits >= MAX_BITS as f64 {

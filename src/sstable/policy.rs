@@ -3,15 +3,11 @@
 
 use alloc::vec::Vec;
 
-use crate::blocks::BLOCK_BYTES;
 use crate::builder::FilterBuilder;
-use crate::compact::MODULES_TAIL;
 use crate::error::{BuildError, DecodeError};
 use crate::hash::hash_key;
 use crate::key::Key;
 use crate::memory::or_abort;
-use crate::sizing::{MODULAR_BITS, MODULAR_FPR, MODULES, ModularSizing};
-use crate::variants::ModularView;
 use crate::view::BloomView;
 
 /// Creates and queries the filters of a database, in the shape of LevelDB's `FilterPolicy`.
@@ -19,10 +15,10 @@ use crate::view::BloomView;
 /// Filters are [compact bytes](crate::format) with seed 0. They are self-describing, so a policy with any bits per key
 /// reads the filters of any other. A policy can be shared between threads.
 ///
-/// At false-positive rates of 0.1% and below, which is 15.73 bits per key and above, filters have two
-/// [modules](crate::variants::ModularBloomFilter), unless they are so small that whole blocks would waste more than two
-/// modules save. They save 7% of the bits at 0.1% and 10% at 0.01%, and an absent key still costs one cache line.
-/// [`BloomView::from_compact`] opens a filter of one module, and [`ModularView::from_compact`] one of two.
+/// At false-positive rates below 0.05%, which is from 17.46 bits per key on, filters have two
+/// [modules](crate::sizing#modules), unless they are so small that whole blocks would waste what two modules save. They
+/// save 7% of the bits at 0.05% and 10% at 0.01%, and an absent key still costs one cache line.
+/// [`BloomView::from_compact`] opens both.
 ///
 /// # Examples
 ///
@@ -42,9 +38,6 @@ pub struct FilterPolicy {
     builder: FilterBuilder,
 }
 
-/// So many that rounding to whole blocks does not matter.
-const MANY_KEYS: usize = 1 << 20;
-
 impl FilterPolicy {
     /// The name that a database stores to identify the policy that created its filters. It changes whenever older code
     /// could not read newer filters.
@@ -56,33 +49,26 @@ impl FilterPolicy {
     ///
     /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY).
     pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, BuildError> {
-        let mut builder = FilterBuilder::with_bits_per_key(bits_per_key)?;
-        builder.modules = (bits_per_key >= MODULAR_BITS).then_some((MODULES, bits_per_key));
-        Ok(Self { builder })
+        Ok(Self { builder: FilterBuilder::with_bits_per_key(bits_per_key)? })
     }
 
-    /// A policy whose filters have a false-positive rate of at most `fpr`.
+    /// A policy whose filters have a false-positive rate of at most `fpr`. See [`FilterBuilder::with_fpr`].
     ///
     /// # Errors
     ///
     /// If `fpr` is not between [`MIN_FPR`](crate::sizing::MIN_FPR) and 1.
     pub fn with_fpr(fpr: f64) -> Result<Self, BuildError> {
-        let mut builder = FilterBuilder::with_fpr(fpr)?;
-        if fpr <= MODULAR_FPR {
-            let modules = ModularSizing::for_fpr(MANY_KEYS, fpr, MODULES)?;
-            let bits_per_key = (8 * modules.byte_len()) as f64 / MANY_KEYS as f64;
-            builder.modules = Some((modules.n_modules(), bits_per_key));
-        }
-        Ok(Self { builder })
+        Ok(Self { builder: FilterBuilder::with_fpr(fpr)? })
     }
 
-    /// This policy, but with filters of one module each, for a database that mostly asks for keys that it has, so that
-    /// each lookup reads one cache line. The bits per key stay if they were given, and rise if the false-positive rate
-    /// was.
-    #[must_use]
-    pub fn with_one_module(mut self) -> Self {
-        self.builder.modules = None;
-        self
+    /// This policy, but with filters of at most `most_modules` modules. Pass 1 for a database that mostly asks for keys
+    /// that it has, so that each lookup reads one cache line. See [`FilterBuilder::with_most_modules`].
+    ///
+    /// # Errors
+    ///
+    /// If `most_modules` is not 1 to 16, or the requested false-positive rate is out of reach for as few modules.
+    pub fn with_most_modules(self, most_modules: usize) -> Result<Self, BuildError> {
+        Ok(Self { builder: self.builder.with_most_modules(most_modules)? })
     }
 
     /// A builder for a table's keys as they are written, with 8 bytes of memory each, and 9.3 at the peak.
@@ -121,7 +107,7 @@ impl FilterPolicy {
     /// Bits for each distinct key, before rounding up, which adds up to 9 bytes to a short filter, and up to 65 to
     /// whole blocks.
     pub fn bits_per_key(&self) -> f64 {
-        self.builder.modules.map_or(self.builder.bits_per_key, |(_, bits_per_key)| bits_per_key)
+        self.builder.bits_per_key()
     }
 
     /// Returns whether `key` is possibly among the keys that `filter` was created from. `false` is certain.
@@ -141,7 +127,7 @@ impl FilterPolicy {
     ///
     /// # Errors
     ///
-    /// If no filter has this length or last byte. The key is then possibly present.
+    /// If no filter has this length or last bytes. The key is then possibly present.
     #[inline]
     pub fn try_key_may_match(&self, key: impl Key, filter: &[u8]) -> Result<bool, DecodeError> {
         compact_contains(filter, key)
@@ -152,8 +138,5 @@ impl FilterPolicy {
 pub(super) fn compact_contains(filter: &[u8], key: impl Key) -> Result<bool, DecodeError> {
     // Hashed before the filter is opened, so that nothing has to be saved across the call.
     let hash = hash_key(key, 0);
-    if filter.len() % BLOCK_BYTES == MODULES_TAIL {
-        return ModularView::from_compact(filter).map(|view| view.contains_hash(hash));
-    }
     BloomView::from_compact(filter).map(|view| view.contains_hash(hash))
 }

@@ -121,14 +121,14 @@ fn for_each_bit(hash: u64, k: u32, mut with: impl FnMut(usize)) {
 
 impl CountingBloomFilter {
     /// An empty filter with a false-positive rate of at most `fpr`, while it holds no more than `expected_keys`
-    /// distinct keys. It has the size of [`BloomFilter::with_fpr`], and four times as much memory for the counters.
+    /// distinct keys. It has the size of [`BloomFilter::with_fpr`] in one module, and four times as much memory for the
+    /// counters.
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between [`MIN_FPR`](crate::sizing::MIN_FPR) and 1, or memory for bits and counters cannot be
-    /// allocated.
+    /// If `fpr` is not between 1.263e-8 and 1, or memory for bits and counters cannot be allocated.
     pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, BuildError> {
-        Self::with_sizing(Sizing::for_fpr(expected_keys, fpr)?.foldable())
+        Self::with_sizing(Sizing::for_fpr_within(expected_keys as u64, fpr, 1)?.foldable())
     }
 
     /// An empty filter of this size, computed from bits per key or given as a number of blocks and k. The counters need
@@ -136,7 +136,7 @@ impl CountingBloomFilter {
     ///
     /// # Errors
     ///
-    /// If memory for bits and counters cannot be allocated.
+    /// If the size has several modules, or memory for bits and counters cannot be allocated.
     ///
     /// # Examples
     ///
@@ -144,11 +144,14 @@ impl CountingBloomFilter {
     /// use bloomline::Sizing;
     /// use bloomline::variants::CountingBloomFilter;
     ///
-    /// let filter = CountingBloomFilter::with_sizing(Sizing::for_bits_per_key(1_000, 10.0)?)?;
+    /// let filter = CountingBloomFilter::with_sizing(Sizing::for_bits_per_key_within(1_000, 10.0, 1)?)?;
     /// assert_eq!((filter.as_filter().byte_len(), filter.byte_len()), (1_280, 6_400));
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
     pub fn with_sizing(sizing: Sizing) -> Result<Self, BuildError> {
+        if sizing.n_modules() != 1 {
+            return Err(BuildError::Modules { n_modules: sizing.n_modules(), most: 1 });
+        }
         let counters = Blocks::zeroed(sizing.n_blocks().saturating_mul(COUNTER_BLOCKS))?;
         Ok(Self { filter: BloomFilter::with_sizing(sizing)?, counters })
     }
@@ -369,7 +372,7 @@ impl CountingBloomFilter {
         }
         let keys = counters.known_keys(footer.known_keys);
         let (kernel, seed) = (Kernel::active(), Seed::new(footer.seed));
-        let filter = BloomFilter { blocks, k, kernel, seed, keys };
+        let filter = BloomFilter::new_alone(blocks, k, kernel, seed, keys);
         Ok(Self { filter, counters })
     }
 }

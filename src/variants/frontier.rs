@@ -265,7 +265,7 @@ impl<T: Key> Frontier<T> {
         let Self { accepted, capacity, .. } = *self;
         let items = self.queue.len() as u64;
         let fields = [items, queue_bytes, accepted, capacity, checksum.digest(), VERSION.into()];
-        write(&footer::seal(fields, StandaloneKind::Frontier))
+        write(&footer::seal(fields, StandaloneKind::Frontier.magic()))
     }
 }
 

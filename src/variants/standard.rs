@@ -21,7 +21,7 @@ use crate::standalone;
 /// Bloom's filter of 1970, with k probes per key, anywhere among m bits.
 ///
 /// It needs the fewest bits of all Bloom filters, 9.59 per key for 1%, 14.38 for 0.1%, 19.17 for 0.01%. But it is here
-/// for completeness, because a [`ModularBloomFilter`](crate::variants::ModularBloomFilter) needs only 1 to 2% more,
+/// for completeness, because a [`BloomFilter`](crate::BloomFilter) of [modules](crate::sizing#modules) needs only 1 to 2% more,
 /// 9.71, 14.66 and 19.54, and is faster. Use a standard filter only if 1 to 2% of the bits count, as in a filter that
 /// is sent over a network.
 ///

@@ -10,11 +10,11 @@ use super::filter::{Load, ScalableBloomFilter};
 use super::series::Series;
 use crate::blocks::BLOCK_BYTES;
 use crate::error::DecodeError;
-use crate::filter::BloomFilter;
 use crate::footer::{self, StandaloneFooter, VERSION};
 use crate::kind::StandaloneKind;
 use crate::limits::MAX_BITS_PER_KEY;
 use crate::memory::reserve;
+use crate::modules::Modules;
 use crate::sizing;
 use crate::standalone;
 use crate::view::BloomView;
@@ -27,8 +27,13 @@ impl ScalableBloomFilter {
     /// Length of the standalone bytes, which are the bytes of each filter, 16 bytes for the keys and capacity of each,
     /// a checksum of these, and a footer of 64 bytes.
     pub fn standalone_len(&self) -> usize {
-        let modules = self.filters.iter().chain(&self.seconds).map(BloomFilter::standalone_len);
+        let modules = (0..self.n_modules()).flat_map(|i| self.modules(i)).map(standalone::len);
         modules.sum::<usize>() + LOAD_BYTES * self.filters.len() + CHECKSUM_BYTES + StandaloneFooter::LEN
+    }
+
+    /// Module `index` of each filter.
+    fn modules(&self, index: usize) -> impl Iterator<Item = Modules<'_>> {
+        self.filters.iter().filter_map(move |filter| filter.modules().iter().nth(index).map(Modules::one))
     }
 
     standalone::standalone_io!();
@@ -37,7 +42,11 @@ impl ScalableBloomFilter {
         &self,
         mut write: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.filters.iter().chain(&self.seconds).try_for_each(|filter| filter.encode(&mut write))?;
+        for index in 0..self.n_modules() {
+            for (module, filter) in self.modules(index).zip(&self.filters) {
+                standalone::encode(module, filter.k, filter.seed, filter.keys, &mut write)?;
+            }
+        }
         let mut checksum = Xxh64::new(0);
         for load in self.loads() {
             let load = [load.keys, load.capacity].map(u64::to_le_bytes);
@@ -45,11 +54,11 @@ impl ScalableBloomFilter {
             write(load.as_flattened())?;
         }
         write(&checksum.digest().to_le_bytes())?;
-        let Series { initial_capacity, fpr, growth, tightening, has_seconds, .. } = self.series;
-        let last = u64::from_le_bytes([VERSION, growth, self.next as u8, has_seconds.into(), 0, 0, 0, 0]);
+        let Series { initial_capacity, fpr, growth, tightening, n_modules, .. } = self.series;
+        let last = u64::from_le_bytes([VERSION, growth, self.next as u8, n_modules as u8 - 1, 0, 0, 0, 0]);
         let rates = [self.fpr, fpr, tightening].map(f64::to_bits);
         let fields = [self.filters.len() as u64, rates[0], initial_capacity, rates[1], rates[2], last];
-        write(&footer::seal(fields, StandaloneKind::Scalable))
+        write(&footer::seal(fields, StandaloneKind::Scalable.magic()))
     }
 
     /// Reads a filter from the standalone bytes of [`to_standalone`](Self::to_standalone). Compares all checksums. The
@@ -94,11 +103,12 @@ impl ScalableBloomFilter {
         // Everything is checked before memory is allocated for the first filter.
         let last = newest_first(filters).next().unwrap_or(Err(wrong_number))?;
         // One hash and one mask serve all filters, so a filter with a different k or seed would lose keys.
-        let (k, seed, has_seconds) = (last.k, last.seed, further == 1);
-        let series = series.with_shape(k, has_seconds);
+        let (k, seed, n_modules) = (last.k, last.seed, 1 + usize::from(further));
+        let series = series.with_shape(k, n_modules);
         let mut most_blocks = 0;
         for (filter, load) in newest_first(filters).zip(loads().rev().cycle()) {
             let filter = filter?;
+            check(filter.n_modules() == 1, "number of modules", filter.n_modules() as u64)?;
             check(filter.k == k, "k", filter.k().into())?;
             check(filter.seed == seed, "seed", filter.seed())?;
             check(load.keys <= load.capacity, "number of keys", load.keys)?;
@@ -106,7 +116,7 @@ impl ScalableBloomFilter {
             most_blocks = most_blocks.max(filter.n_blocks());
         }
         // The second modules of all filters come last.
-        let (n_seconds, found) = (if has_seconds { loads().len() } else { 0 }, newest_first(filters).count());
+        let (n_seconds, found) = (loads().len() * (n_modules - 1), newest_first(filters).count());
         check(found == loads().len() + n_seconds, "number of filters", n_filters)?;
         let firsts = || newest_first(filters).skip(n_seconds);
         for (second, first) in newest_first(filters).zip(firsts()).take(n_seconds) {
@@ -131,22 +141,18 @@ impl ScalableBloomFilter {
         // largest.
         let is_large = rate_of(most_blocks, series.capacity(newest)) <= series.fpr(newest);
         check(initial_capacity != 0 && is_large, "initial capacity", initial_capacity)?;
-        let [mut copies, mut seconds] = [const { Vec::new() }; 2];
+        let (mut copies, mut seconds) = (Vec::new(), newest_first(filters).take(n_seconds));
         reserve(&mut copies, loads().len())?;
-        reserve(&mut seconds, n_seconds)?;
-        for filter in newest_first(filters).take(n_seconds) {
-            seconds.push(filter?.copy()?);
-        }
-        for filter in firsts() {
-            copies.push(filter?.copy()?);
+        for first in firsts() {
+            let first = first?;
+            copies.push(first.copy_with(seconds.next().transpose()?)?);
         }
         copies.reverse();
-        seconds.reverse();
         let mut older = Vec::new();
         reserve(&mut older, copies.len())?;
         older.extend(loads());
         let newest = older.pop().ok_or(wrong_number)?;
-        Ok(Self { filters: copies, seconds, older, newest, series, next, fpr: of_all, seed })
+        Ok(Self { filters: copies, older, newest, series, next, fpr: of_all, seed })
     }
 }
 

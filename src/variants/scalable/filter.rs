@@ -4,17 +4,17 @@
 use alloc::vec::Vec;
 use core::{fmt, mem};
 
-use super::series::{GROWTH, MOST_FILTERS, Series, TIGHTENING};
+use super::series::{GROWTH, MOST_FILTERS, MOST_MODULES, Series, TIGHTENING};
 use crate::bitmap;
 use crate::error::{BuildError, MismatchError};
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::key::Key;
-use crate::limits::MIN_FPR;
+use crate::limits::ONE_MODULE_MIN_FPR;
+use crate::math::power;
 use crate::memory::{OutOfMemory, or_abort, reserve};
-use crate::sizing;
-use crate::variants::modular::next;
+use crate::sizing::{self, Sizing};
 
 /// A filter that grows with its keys and keeps the requested false-positive rate, however many come.
 ///
@@ -42,9 +42,9 @@ use crate::variants::modular::next;
 /// | the same with a power of two blocks, then folded: FPR | 0.31 | 0.79 | 0.10 |
 ///
 /// A scalable filter needs the most memory just after it has grown, 4.5 times as much as one filter with one key over
-/// the initial capacity, and 3.3 to 3.7 times at later steps. At 100 times the initial capacity it needs 1.70 times as
-/// much at 0.1%, and 1.53 times at 0.01%, because at these rates each filter has [two
-/// modules](crate::variants::ModularBloomFilter).
+/// the initial capacity, and 3.3 to 3.7 times at later steps. At 0.01% and 100 times the initial capacity it needs 1.53
+/// times as much as one filter of one module, because at rates below 0.05% each filter has [two
+/// modules](crate::sizing#modules).
 ///
 /// A lookup probes all filters, so it is slower the more there are. In seven, it is two to three times slower than in
 /// one if you look up by key, and four to seven times if by hash, most in large filters.
@@ -67,10 +67,8 @@ use crate::variants::modular::next;
 /// ```
 #[derive(Clone, PartialEq)]
 pub struct ScalableBloomFilter {
-    /// At least one. The last gets new keys. All have the same k, kernel and seed.
+    /// At least one. The last gets new keys. All have the same number of modules, k, kernel and seed.
     pub(super) filters: Vec<BloomFilter>,
-    /// The second module of each filter, or none.
-    pub(super) seconds: Vec<BloomFilter>,
     /// Loads of all filters but the last.
     pub(super) older: Vec<Load>,
     /// Load of the last filter. Stored here, so that an insert finds it without a second cache line.
@@ -104,37 +102,35 @@ fn is_large(filter: &BloomFilter) -> bool {
     filter.n_blocks() >= kernel::LARGE_BLOCKS / 4
 }
 
-/// Returns whether any of the filters has the hash, in both of its modules if there are second ones.
+/// Returns whether any of the filters, which have `n_modules` modules each, has the hash.
 #[inline(always)]
-fn contain(filters: &[BloomFilter], seconds: &[BloomFilter], hash: u64) -> bool {
-    match seconds {
-        [] => BloomFilter::any_contains_hash(filters, hash),
-        _ => both_contain(filters, seconds, hash),
+fn contain(filters: &[BloomFilter], n_modules: usize, hash: u64) -> bool {
+    match n_modules {
+        1 => BloomFilter::any_first_contains(filters, hash),
+        _ => modules_contain(filters, hash),
     }
 }
 
 // Does not panic, so that the compiler knows that it changes nothing, and keeps what a loop around it has loaded.
 #[inline(never)]
-fn both_contain(filters: &[BloomFilter], seconds: &[BloomFilter], hash: u64) -> bool {
+fn modules_contain(filters: &[BloomFilter], hash: u64) -> bool {
     // For an absent key, the first modules are mostly all that is read, with one mask.
-    if !BloomFilter::any_contains_hash(filters, hash) {
-        return false;
-    }
-    filters.chunks(MOST_FOUND).zip(seconds.chunks(MOST_FOUND)).any(|(filters, seconds)| {
-        any_second_contains(seconds, BloomFilter::which_contain_hash(filters, hash), hash)
-    })
+    BloomFilter::any_first_contains(filters, hash)
+        && filters
+            .chunks(MOST_FOUND)
+            .any(|filters| any_contains(filters, BloomFilter::which_first_contain(filters, hash), hash))
 }
 
-/// Filters that [`BloomFilter::which_contain_hash`] can tell apart.
+/// Filters that [`BloomFilter::which_first_contain`] can tell apart.
 const MOST_FOUND: usize = u64::BITS as usize;
 
-/// Returns whether any second module has the hash, of the filters whose first module was `found` to have it.
+/// Returns whether any of the filters, whose first module was `found` to have the hash, has it.
 #[inline(always)]
-fn any_second_contains(seconds: &[BloomFilter], mut found: u64, hash: u64) -> bool {
+fn any_contains(filters: &[BloomFilter], mut found: u64, hash: u64) -> bool {
     // Mostly one bit is set. A loop over all filters, which ends at a hit, would end at an unpredictable filter.
     while found != 0 {
-        let second = seconds.iter().nth_back(found.trailing_zeros() as usize);
-        if second.is_some_and(|second| second.contains_hash(next(hash))) {
+        let filter = filters.iter().nth_back(found.trailing_zeros() as usize);
+        if filter.is_some_and(|filter| filter.others_contain(hash)) {
             return true;
         }
         found &= found - 1;
@@ -161,17 +157,16 @@ impl ScalableBloomFilter {
     }
 
     fn with_series(series: Series) -> Result<Self, BuildError> {
-        let first = BloomFilter::with_blocks(series.n_blocks(0)?, series.k.get())?;
-        // Not a copy, which would touch every page.
-        let second = series.has_seconds.then(|| first.try_empty(first.n_blocks())).transpose()?;
-        let (filters, seconds) = (alloc::vec![first], second.into_iter().collect());
-        let (older, newest) = (Vec::new(), Load { keys: 0, capacity: series.capacity(0) });
-        Ok(Self { filters, seconds, older, newest, series, next: 1, fpr: series.fpr, seed: Seed::DEFAULT })
+        let n_blocks = series.module_blocks(0)?.saturating_mul(series.n_modules);
+        let sizing = Sizing::new(n_blocks, series.k.get())?.with_modules(series.n_modules)?;
+        let (filters, older) = (alloc::vec![BloomFilter::with_sizing(sizing)?], Vec::new());
+        let newest = Load { keys: 0, capacity: series.capacity(0) };
+        Ok(Self { filters, older, newest, series, next: 1, fpr: series.fpr, seed: Seed::DEFAULT })
     }
 
     /// Continues from a filter of fixed size that holds `keys` distinct keys. New keys go into a second filter, which
     /// has room for twice as many and is allocated here, and so on. All filters together keep a false-positive rate of
-    /// at most `fpr`. They have the k and the seed of `filter`.
+    /// at most `fpr`. They have the number of modules, the k and the seed of `filter`.
     ///
     /// The newer filters share what `filter` leaves of `fpr`, so they need fewer bits if `fpr` is well above the
     /// filter's rate, such as twice as high. Reads `filter` once.
@@ -179,7 +174,7 @@ impl ScalableBloomFilter {
     /// # Errors
     ///
     /// If `fpr` is not between 0 and 1, or too close to the filter's [`estimated_fpr`](BloomFilter::estimated_fpr) or
-    /// below it, or if memory for the second filter cannot be allocated.
+    /// below it, if `filter` has more than two modules, or if memory for the second filter cannot be allocated.
     ///
     /// # Examples
     ///
@@ -196,19 +191,22 @@ impl ScalableBloomFilter {
     /// ```
     pub fn from_filter(filter: BloomFilter, keys: u64, fpr: f64) -> Result<Self, BuildError> {
         sizing::checked_fpr(fpr, 0.0)?;
-        let (k, seed) = (filter.k, filter.seed);
-        let (taken, lowest_of_k) = (filter.estimated_fpr(), sizing::lowest_fpr(k).max(MIN_FPR));
+        let (k, n_modules, seed) = (filter.k, filter.n_modules(), filter.seed);
+        if n_modules > MOST_MODULES {
+            return Err(BuildError::Modules { n_modules, most: MOST_MODULES });
+        }
+        let lowest_of_k = power(sizing::lowest_fpr(k), n_modules as u32).max(ONE_MODULE_MIN_FPR);
+        let taken = filter.estimated_fpr();
         sizing::checked_fpr(fpr, taken + MOST_FILTERS * lowest_of_k)?;
         // A series of this rate leaves `fpr - taken` to the filters from index 1 on.
         let shared = (fpr - taken - (MOST_FILTERS - 1.0) * lowest_of_k) / TIGHTENING;
         let of_series = fpr.min(shared + MOST_FILTERS * lowest_of_k);
-        let series = Series::new(keys, of_series, GROWTH, TIGHTENING)?.with_shape(k, false);
+        let series = Series::new(keys, of_series, GROWTH, TIGHTENING)?.with_shape(k, n_modules);
         let mut filters = Vec::new();
         reserve(&mut filters, 2)?;
         filters.push(filter);
         let newest = Load { keys, capacity: keys };
-        let (seconds, older) = (Vec::new(), Vec::new());
-        let mut growing = Self { filters, seconds, older, newest, series, next: 1, fpr, seed };
+        let mut growing = Self { filters, older: Vec::new(), newest, series, next: 1, fpr, seed };
         growing.try_grow()?;
         Ok(growing)
     }
@@ -219,20 +217,17 @@ impl ScalableBloomFilter {
     ///
     /// [`BuildError::SeedAfterKeys`] if keys have been inserted.
     pub fn with_seed(self, seed: u64) -> Result<Self, BuildError> {
-        let seeded = |filters: Vec<BloomFilter>| {
-            filters.into_iter().map(|filter| filter.with_seed(seed)).collect::<Result<_, _>>()
-        };
-        let (filters, seconds) = (seeded(self.filters)?, seeded(self.seconds)?);
-        Ok(Self { filters, seconds, seed: Seed::new(seed), ..self })
+        let filters =
+            self.filters.into_iter().map(|filter| filter.with_seed(seed)).collect::<Result<_, _>>()?;
+        Ok(Self { filters, seed: Seed::new(seed), ..self })
     }
 
     /// Uses a given kernel, for tests and benchmarks. The bits stay the same.
     #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
-        let [filters, seconds] = [self.filters, self.seconds]
-            .map(|filters| filters.into_iter().map(|filter| filter.with_kernel(kernel)).collect());
-        Self { filters, seconds, ..self }
+        let filters = self.filters.into_iter().map(|filter| filter.with_kernel(kernel)).collect();
+        Self { filters, ..self }
     }
 
     /// Hashes `key` under the filter's seed, for the `*_hash` methods.
@@ -288,31 +283,20 @@ impl ScalableBloomFilter {
             self.try_make_room()?;
         }
         let is_new = match &mut self.filters[..] {
-            [older @ .., newest] if self.seconds.is_empty() => {
-                !BloomFilter::any_contains_hash(older, hash) && newest.insert_hash(hash)
+            [older @ .., newest] if self.series.n_modules == 1 => {
+                !BloomFilter::any_first_contains(older, hash) && newest.insert_hash(hash)
             }
-            _ => self.add_to_both(hash),
+            _ => self.add_to_modules(hash),
         };
         self.newest.keys += u64::from(is_new);
         Ok(is_new)
     }
 
     #[inline(never)]
-    fn add_to_both(&mut self, hash: u64) -> bool {
-        match (&self.filters[..], &self.seconds[..]) {
-            ([older @ .., _], [seconds @ .., _]) => {
-                !contain(older, seconds, hash) && self.insert_into_newest(hash)
-            }
-            _ => false,
-        }
-    }
-
-    /// Sets the hash's bits in both modules of the newest filter. Returns whether any was clear.
-    #[inline(always)]
-    fn insert_into_newest(&mut self, hash: u64) -> bool {
-        match (self.filters.last_mut(), self.seconds.last_mut()) {
-            (Some(first), Some(second)) => first.insert_hash(hash) | second.insert_hash(next(hash)),
-            _ => false,
+    fn add_to_modules(&mut self, hash: u64) -> bool {
+        match &mut self.filters[..] {
+            [older @ .., newest] => !modules_contain(older, hash) && newest.insert_hash(hash),
+            [] => false,
         }
     }
 
@@ -348,9 +332,10 @@ impl ScalableBloomFilter {
 
     fn add_batch(&mut self, mut hashes: &[u64], mut each: impl FnMut(bool)) -> Result<(), OutOfMemory> {
         while !hashes.is_empty() {
-            let n_added = if self.seconds.is_empty() { 0 } else { self.add_chunk(hashes, &mut each) };
+            let is_one_module = self.series.n_modules == 1;
+            let n_added = if is_one_module { 0 } else { self.add_chunk(hashes, &mut each) };
             let one_by_one = match n_added {
-                0 if self.seconds.is_empty() => hashes.len(),
+                0 if is_one_module => hashes.len(),
                 0 => hashes.len().min(LAG),
                 _ => 0,
             };
@@ -364,7 +349,7 @@ impl ScalableBloomFilter {
         Ok(())
     }
 
-    /// Inserts the first hashes into filters with second modules, as many as the newest surely has room for, at most
+    /// Inserts the first hashes into filters of two modules, as many as the newest surely has room for, at most
     /// [`CHUNK`]. Then passes to `each` whether each was new. Returns how many they are, or 0 if they are few, which is
     /// faster one by one.
     ///
@@ -383,15 +368,16 @@ impl ScalableBloomFilter {
         for at in 0..n + LAG {
             if let Some(((hash, later), at)) = ahead.next() {
                 later.into_iter().for_each(|later| self.prefetch_large(later));
-                is_new[at] = BloomFilter::which_contain_hash(&self.filters, hash);
+                is_new[at] = BloomFilter::which_first_contain(&self.filters, hash);
                 // The second module of the last filter that has the key, or else of the newest filter, which gets it.
-                let second = self.seconds.iter().nth_back(is_new[at].trailing_zeros() as usize % MOST_FOUND);
-                second.into_iter().for_each(|second| second.prefetch(next(hash)));
+                let filter = self.filters.iter().nth_back(is_new[at].trailing_zeros() as usize % MOST_FOUND);
+                filter.into_iter().for_each(|filter| filter.prefetch_second(hash));
             }
             if let Some(at) = at.checked_sub(LAG) {
                 let hash = hashes[at];
-                let is_found = any_second_contains(&self.seconds, is_new[at], hash);
-                is_new[at] = u64::from(!is_found && self.insert_into_newest(hash));
+                let is_found = any_contains(&self.filters, is_new[at], hash);
+                let newest = self.filters.last_mut();
+                is_new[at] = u64::from(!is_found && newest.is_some_and(|newest| newest.insert_hash(hash)));
                 self.newest.keys += is_new[at];
             }
         }
@@ -404,35 +390,28 @@ impl ScalableBloomFilter {
     fn try_make_room(&mut self) -> Result<(), OutOfMemory> {
         let Some(at) = self.older.iter().position(|load| !load.is_full()) else { return self.try_grow() };
         let (filter, load) = (self.filters.remove(at), self.older.remove(at));
-        let second = (!self.seconds.is_empty()).then(|| self.seconds.remove(at));
-        self.put_last(filter, second, load);
+        self.put_last(filter, load);
         Ok(())
     }
 
     fn try_grow(&mut self) -> Result<(), OutOfMemory> {
         reserve(&mut self.filters, 1)?;
-        reserve(&mut self.seconds, usize::from(self.series.has_seconds))?;
         reserve(&mut self.older, 1)?;
         // A filter that exceeds the address space is refused as one that exceeds the memory.
-        let n_blocks = self.series.n_blocks(self.next).unwrap_or(usize::MAX);
-        let filter = self.filters[0].try_empty(n_blocks)?;
-        let second = self.series.has_seconds.then(|| filter.try_empty(n_blocks)).transpose()?;
-        self.put_last(filter, second, Load { keys: 0, capacity: self.series.capacity(self.next) });
+        let module_blocks = self.series.module_blocks(self.next).unwrap_or(usize::MAX);
+        let filter = self.filters[0].try_empty(module_blocks)?;
+        self.put_last(filter, Load { keys: 0, capacity: self.series.capacity(self.next) });
         self.next += 1;
         Ok(())
     }
 
     /// Puts a filter last, and the last filter among the older ones, which are sorted by size.
-    fn put_last(&mut self, filter: BloomFilter, second: Option<BloomFilter>, load: Load) {
+    fn put_last(&mut self, filter: BloomFilter, load: Load) {
         let last = self.older.len();
         let n_blocks = self.filters[last].n_blocks();
         let at = self.filters[..last].partition_point(|older| older.n_blocks() <= n_blocks);
         self.filters[at..].rotate_right(1);
         self.filters.push(filter);
-        if let Some(second) = second {
-            self.seconds[at..].rotate_right(1);
-            self.seconds.push(second);
-        }
         self.older.insert(at, mem::replace(&mut self.newest, load));
     }
 
@@ -487,7 +466,7 @@ impl ScalableBloomFilter {
             return Err(MismatchError::Seed { ours: self.seed(), theirs: other.seed() });
         }
         let (kernel, n_filters) = (self.filters[0].kernel(), self.filters.len());
-        for (i, (filter, load)) in other.filters.iter().zip(other.loads()).enumerate() {
+        for (filter, load) in other.filters.iter().zip(other.loads()) {
             if filter.known_keys() == Some(0) {
                 continue;
             }
@@ -497,19 +476,15 @@ impl ScalableBloomFilter {
             let united = self.filters.iter().zip(self.loads()).position(fits);
             if let Some(at) = united {
                 self.filters[at].union_with(filter)?;
-                if let Some(second) = self.seconds.get_mut(at) {
-                    second.union_with(&other.seconds[i])?;
-                }
                 self.older.get_mut(at).unwrap_or(&mut self.newest).keys += load.keys;
             } else {
-                let copy = |filter: &BloomFilter| filter.clone().with_kernel(kernel);
-                self.put_last(copy(filter), other.seconds.get(i).map(copy), *load);
+                self.put_last(filter.clone().with_kernel(kernel), *load);
             }
         }
         if self.filters.len() > n_filters {
             self.fpr = (self.fpr + other.fpr - other.series.rate_from(other.next)).min(f64::MAX);
-            let largest = self.filters.iter().map(BloomFilter::n_blocks).max();
-            while self.series.n_blocks(self.next).is_ok_and(|n_blocks| Some(n_blocks) <= largest) {
+            let largest = self.filters.iter().map(|filter| filter.module_blocks).max();
+            while self.series.module_blocks(self.next).is_ok_and(|n_blocks| Some(n_blocks) <= largest) {
                 self.fpr -= self.series.fpr(self.next);
                 self.next += 1;
             }
@@ -520,7 +495,7 @@ impl ScalableBloomFilter {
     /// Returns whether `key` is possibly present. `false` means definitely absent.
     ///
     /// For a key never inserted, returns `true` with probability [`estimated_fpr`](Self::estimated_fpr). Hashes the key
-    /// and reads one cache line of each filter, and one of a second module where the first has the key. Does not
+    /// and reads one cache line of each filter, and one of its second module where the first has the key. Does not
     /// allocate.
     #[doc(alias("might_contain", "may_contain"))]
     #[inline]
@@ -533,7 +508,7 @@ impl ScalableBloomFilter {
     #[inline(always)]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        contain(&self.filters, &self.seconds, hash)
+        contain(&self.filters, self.series.n_modules, hash)
     }
 
     /// Looks up many keys by hash, and sets `found[i]` to whether the key of `hashes[i]` is possibly present. Faster
@@ -569,7 +544,7 @@ impl ScalableBloomFilter {
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         self.filters.iter().for_each(|filter| filter.prefetch(hash));
-        self.seconds.last().into_iter().for_each(|second| second.prefetch(next(hash)));
+        self.filters.last().into_iter().for_each(|newest| newest.prefetch_second(hash));
     }
 
     /// [`prefetch`](Self::prefetch) in the filters that the caches close to a core may not hold.
@@ -587,30 +562,25 @@ impl ScalableBloomFilter {
     ///
     /// If memory for the copy cannot be allocated.
     pub fn try_clone(&self) -> Result<Self, BuildError> {
-        let copy = |filters: &[BloomFilter]| {
-            let mut copies = Vec::new();
-            reserve(&mut copies, filters.len())?;
-            for filter in filters {
-                copies.push(filter.try_clone()?);
-            }
-            Ok::<_, BuildError>(copies)
-        };
-        let (filters, seconds, mut older) = (copy(&self.filters)?, copy(&self.seconds)?, Vec::new());
+        let (mut filters, mut older) = (Vec::new(), Vec::new());
+        reserve(&mut filters, self.filters.len())?;
+        for filter in &self.filters {
+            filters.push(filter.try_clone()?);
+        }
         reserve(&mut older, self.older.len())?;
         older.extend_from_slice(&self.older);
-        Ok(Self { filters, seconds, older, ..*self })
+        Ok(Self { filters, older, ..*self })
     }
 
     /// Removes all keys and frees the memory of all filters but the first. After [`from_filter`](Self::from_filter) and
     /// [`union_with`](Self::union_with), the first is made anew if it is too small for the initial capacity.
     pub fn clear(&mut self) {
         self.filters.truncate(1);
-        self.seconds.truncate(1);
         self.older.clear();
-        let n_blocks = self.series.n_blocks(0).unwrap_or(usize::MAX);
-        for first in self.filters.iter_mut().chain(&mut self.seconds) {
-            if first.n_blocks() < n_blocks {
-                *first = or_abort(first.try_empty(n_blocks));
+        let module_blocks = self.series.module_blocks(0).unwrap_or(usize::MAX);
+        for first in &mut self.filters {
+            if first.module_blocks < module_blocks {
+                *first = or_abort(first.try_empty(module_blocks));
             } else {
                 first.clear();
             }
@@ -632,20 +602,19 @@ impl ScalableBloomFilter {
     }
 
     /// The filters, oldest first, or smallest first after [`union_with`](Self::union_with), except for the last, which
-    /// gets new keys. If filters have two modules, these are the first.
+    /// gets new keys.
     pub fn filters(&self) -> &[BloomFilter] {
         &self.filters
     }
 
-    /// Number of [modules](crate::variants::ModularBloomFilter) of each filter, 2 at a false-positive rate of 0.1% or
-    /// below, else 1.
+    /// Number of [modules](crate::sizing#modules) of each filter, 2 at false-positive rates below 0.05%, else 1.
     pub fn n_modules(&self) -> usize {
-        1 + usize::from(self.series.has_seconds)
+        self.series.n_modules
     }
 
     /// Bytes of memory of the blocks of all filters.
     pub fn byte_len(&self) -> usize {
-        self.filters.iter().chain(&self.seconds).map(BloomFilter::byte_len).sum()
+        self.filters.iter().map(BloomFilter::byte_len).sum()
     }
 
     /// The seed that keys are hashed with, 0 unless set by [`with_seed`](Self::with_seed).
@@ -666,9 +635,7 @@ impl ScalableBloomFilter {
     /// [FPR](BloomFilter::estimated_fpr) of each filter), for the current bits. Reads all filters.
     #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
-        let rates = self.filters.iter().enumerate().map(|(i, filter)| {
-            filter.estimated_fpr() * self.seconds.get(i).map_or(1.0, BloomFilter::estimated_fpr)
-        });
+        let rates = self.filters.iter().map(BloomFilter::estimated_fpr);
         // Not as one minus a product, which would round a tiny rate to 0.
         rates.fold(0.0, |all, rate| all + rate * (1.0 - all))
     }

@@ -4,8 +4,8 @@
 use crate::error::BuildError;
 use crate::limits::SCALABLE_MIN_FPR;
 use crate::mask::ProbeCount;
-use crate::math::square_root;
-use crate::sizing::{self, MODULAR_FPR, Sizing};
+use crate::math::{power, square_root};
+use crate::sizing::{self, Sizing};
 
 /// The capacity and the false-positive rate of each filter.
 #[derive(Clone, Copy, PartialEq)]
@@ -17,8 +17,8 @@ pub(super) struct Series {
     pub(super) tightening: f64,
     /// Probes in each module. The same for all filters, so that a lookup computes one mask.
     pub(super) k: ProbeCount,
-    /// Whether each filter has a second module.
-    pub(super) has_seconds: bool,
+    /// Modules of each filter, 1 or 2.
+    pub(super) n_modules: usize,
     /// The lowest rate that a filter of this k reaches.
     lowest: f64,
 }
@@ -28,6 +28,8 @@ pub(super) struct Series {
 /// growth of 1.5 needs less, but ten filters instead of seven at 100 times the initial capacity.
 pub(super) const GROWTH: u8 = 2;
 pub(super) const TIGHTENING: f64 = 0.85;
+/// The most modules that the format has room for in a growing filter.
+pub(super) const MOST_MODULES: usize = 2;
 /// More filters than a process can have, because the last would hold 2^63 keys.
 pub(super) const MOST_FILTERS: f64 = 64.0;
 
@@ -44,21 +46,21 @@ impl Series {
         // filter to twenty, the bits are within 2% of what each filter's own best k would need.
         let fifth = (0..4).fold(fpr * (1.0 - tightening), |rate, _| rate * tightening);
         let k = (1..30).take_while(|&k| fifth * f64::from(2 << k) <= 1.0).count() + 1;
-        let has_seconds = fpr <= MODULAR_FPR;
-        let k = if has_seconds { k / 2 } else { k.min(16) };
+        let n_modules = sizing::modules_of(fpr).min(MOST_MODULES);
+        let k = if n_modules == 2 { k / 2 } else { k.min(16) };
         let (initial_capacity, k) = (initial_capacity.max(1), ProbeCount::from_four_bits(k as u8 - 1));
-        let series = Self { initial_capacity, fpr, growth, tightening, k, has_seconds, lowest: 0.0 };
-        Ok(series.with_shape(k, has_seconds))
+        let series = Self { initial_capacity, fpr, growth, tightening, k, n_modules, lowest: 0.0 };
+        Ok(series.with_shape(k, n_modules))
     }
 
-    pub(super) fn with_shape(self, k: ProbeCount, has_seconds: bool) -> Self {
-        let series = Self { k, has_seconds, ..self };
+    pub(super) fn with_shape(self, k: ProbeCount, n_modules: usize) -> Self {
+        let series = Self { k, n_modules, ..self };
         Self { lowest: series.of_modules(sizing::lowest_fpr(k)), ..series }
     }
 
     /// The rate of a filter whose modules have this rate.
     pub(super) fn of_modules(&self, fpr: f64) -> f64 {
-        if self.has_seconds { fpr * fpr } else { fpr }
+        power(fpr, self.n_modules as u32)
     }
 
     /// Keys of the filter with this index.
@@ -75,12 +77,11 @@ impl Series {
     }
 
     /// Blocks of each module of the filter with this index.
-    pub(super) fn n_blocks(&self, index: usize) -> Result<usize, BuildError> {
-        let keys = usize::try_from(self.capacity(index)).unwrap_or(usize::MAX);
+    pub(super) fn module_blocks(&self, index: usize) -> Result<usize, BuildError> {
         let of_filter = self.fpr(index);
-        let of_module = if self.has_seconds { square_root(of_filter) } else { of_filter };
+        let of_module = if self.n_modules == 2 { square_root(of_filter) } else { of_filter };
         let bits_per_key = sizing::bits_per_key_of(of_module, self.k);
-        Sizing::for_bits_per_key(keys, bits_per_key).map(Sizing::n_blocks)
+        Sizing::of_modules(1, self.capacity(index), bits_per_key).map(Sizing::n_blocks)
     }
 
     /// The sum of the rates of the filters from this index on, up to 64 filters.
@@ -121,7 +122,7 @@ mod tests {
     #[cfg_attr(miri, ignore = "hours under miri")]
     fn the_rate_holds_in_a_window_of_a_billion_keys() {
         let series = Series::new(KEYS / 63, 0.01, GROWTH, TIGHTENING).unwrap();
-        let sizes: Vec<u64> = (0..6).map(|index| series.n_blocks(index).unwrap() as u64).collect();
+        let sizes: Vec<u64> = (0..6).map(|index| series.module_blocks(index).unwrap() as u64).collect();
         let none: f64 = (0..6)
             .map(|index| {
                 let bits_per_key = sizes[index] as f64 * 512.0 / series.capacity(index) as f64;

@@ -1,0 +1,136 @@
+//! Inserts and lookups in filters of several modules, which are more work than is worth inlining.
+#![forbid(unsafe_code)]
+
+use super::{Kernel, prefetch};
+use crate::blocks::{Block, BlockSlice, BlockSliceMut};
+use crate::mask::ProbeCount;
+use crate::modules::{Modules, next};
+
+/// Hashes of a batch that are passed to a module at a time. They are copied to the stack.
+const CHUNK: usize = 1024;
+
+/// Shorter batches go one by one, because clearing the arrays of a chunk would cost as much.
+const SHORT: usize = 64;
+
+impl Kernel {
+    /// Returns whether all modules have the key, whose hash in the first is given. Modules have `module_blocks` blocks
+    /// each.
+    // The arguments are separate, so that they are in registers.
+    #[inline(never)]
+    pub(crate) fn modules_contain(
+        blocks: BlockSlice<'_>,
+        module_blocks: usize,
+        mut hash: u64,
+        k: ProbeCount,
+        kernel: Self,
+    ) -> bool {
+        let mut rest = blocks.as_slice();
+        // Not `chunks_exact`, which would divide.
+        while let Some((module, others)) = rest.split_at_checked(module_blocks) {
+            let Some(module) = BlockSlice::new(module) else { break };
+            if !kernel.contains_here(module, hash, k) {
+                return false;
+            }
+            (rest, hash) = (others, next(hash));
+        }
+        true
+    }
+
+    /// Sets the bits of the key in all modules. Returns whether any of them was clear.
+    #[inline(never)]
+    pub(crate) fn insert_into_modules(
+        blocks: &mut [Block],
+        module_blocks: usize,
+        mut hash: u64,
+        k: ProbeCount,
+        kernel: Self,
+    ) -> bool {
+        let (mut rest, mut changed) = (blocks, false);
+        while let Some((module, others)) = rest.split_at_mut_checked(module_blocks) {
+            let Some(module) = BlockSliceMut::new(module) else { break };
+            changed |= kernel.insert_here(module, hash, k);
+            (rest, hash) = (others, next(hash));
+        }
+        changed
+    }
+
+    /// [`insert_into_modules`](Self::insert_into_modules) for each hash. Calls `on_unchanged` with the hashes whose bits
+    /// were all set already, and possibly with others, whose bits in the first module were.
+    pub(crate) fn insert_batch_into_modules(
+        self,
+        blocks: &mut [Block],
+        module_blocks: usize,
+        hashes: &[u64],
+        k: ProbeCount,
+        mut on_unchanged: impl FnMut(u64),
+    ) {
+        if hashes.len() < SHORT && blocks.len() != module_blocks {
+            for &hash in hashes {
+                if !Self::insert_into_modules(blocks, module_blocks, hash, k, self) {
+                    on_unchanged(hash);
+                }
+            }
+            return;
+        }
+        let (first, others) = blocks.split_at_mut(module_blocks);
+        let Some(first) = BlockSliceMut::new(first) else { return };
+        self.insert_batch(first, hashes, k, on_unchanged);
+        if others.is_empty() {
+            return;
+        }
+        let mut of_module = [0; CHUNK];
+        for hashes in hashes.chunks(CHUNK) {
+            let of_module = &mut of_module[..hashes.len()];
+            of_module.copy_from_slice(hashes);
+            for module in others.chunks_exact_mut(module_blocks).filter_map(BlockSliceMut::new) {
+                of_module.iter_mut().for_each(|hash| *hash = next(*hash));
+                self.insert_batch(module, of_module, k, |_| ());
+            }
+        }
+    }
+
+    /// Asks the first module for all hashes, the second for the hashes that the first has, and so on. `found` is as long
+    /// as `hashes`.
+    pub(crate) fn modules_contain_batch(
+        self,
+        modules: Modules<'_>,
+        hashes: &[u64],
+        k: ProbeCount,
+        found: &mut [bool],
+    ) {
+        let Modules { blocks, module_blocks } = modules;
+        if hashes.len() < SHORT {
+            for (found, &hash) in found.iter_mut().zip(hashes) {
+                *found = Self::modules_contain(blocks, module_blocks, hash, k, self);
+            }
+            return;
+        }
+        // The hashes that all modules so far have, their places in the chunk, and a module's answers.
+        let (mut left, mut places, mut answers) = ([0; CHUNK], [0_u16; CHUNK], [false; CHUNK]);
+        for (hashes, found) in hashes.chunks(CHUNK).zip(found.chunks_mut(CHUNK)) {
+            self.contains_batch(modules.first(), hashes, k, found);
+            let mut n_left = 0;
+            for (place, (&hash, &found)) in hashes.iter().zip(&*found).enumerate() {
+                // Without a branch, which would be mispredicted where present and absent keys are mixed.
+                (left[n_left], places[n_left]) = (hash, place as u16);
+                n_left += usize::from(found);
+            }
+            for module in modules.iter().skip(1) {
+                left[..n_left].iter_mut().for_each(|hash| *hash = next(*hash));
+                // The kernel prefetches in longer batches itself, and all of their lines at once would not fit in the
+                // L1 cache.
+                if module_blocks >= prefetch::LARGE_BLOCKS && n_left < 256 {
+                    left[..n_left].iter().for_each(|&hash| prefetch::prefetch::<true>(module.block_of(hash)));
+                }
+                let answers = &mut answers[..n_left];
+                self.contains_batch(module, &left[..n_left], k, answers);
+                n_left = 0;
+                for (at, &answer) in answers.iter().enumerate() {
+                    found[usize::from(places[at])] = answer;
+                    (left[n_left], places[n_left]) = (left[at], places[at]);
+                    n_left += usize::from(answer);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The number of modules of a filter, and the bits per key that a rate needs in as many.
+#![forbid(unsafe_code)]
+
+use super::checks::{checked_bits_per_key, checked_fpr};
+use super::model::{best_k, fpr};
+use super::search::least_bits_per_key;
+use super::standard::TWO_TO_64;
+use crate::error::BuildError;
+use crate::limits::{MAX_BITS_PER_KEY, MIN_FPR, ONE_MODULE_MIN_FPR};
+use crate::math::power;
+use crate::modules::MOST_MODULES;
+
+/// The most modules of a size that is computed. A fifth module would save less than 2% of the bits at any rate, and less
+/// than 1% down to 10⁻⁷.
+const MAX_MODULES: usize = 4;
+
+/// The lowest false-positive rates of one to four modules, which are the rates at [`MAX_BITS_PER_KEY`].
+const LOWEST: [f64; MAX_MODULES] = [ONE_MODULE_MIN_FPR, 3.05e-11, 2.142e-12, MIN_FPR];
+
+/// The rates from which down two, three and four modules save at least 7% of the bits, and the bits per key that such a
+/// rate needs in one module less. At lower savings, an absent key would cost up to 1.2 times as much as in one module
+/// less, and a present key always costs one more cache line. Four modules never save that much, but reach lower rates.
+const RULE: [(f64, f64); MAX_MODULES - 1] =
+    [(4.966e-4, 17.454_28), (1.8e-8, 42.421), (LOWEST[2], MAX_BITS_PER_KEY + 1.0)];
+
+/// The share of the bits that one more module may need at most: by the rule, and if a caller allows more modules.
+const LEFT: f64 = 0.93;
+const LEFT_WITHIN: f64 = 0.99;
+
+/// The share for requests of bits per key, because rounding to whole blocks of each module adds some.
+const ROUNDED: f64 = 1.01;
+
+/// What was requested of a size.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Request {
+    Fpr(f64),
+    BitsPerKey(f64),
+}
+
+impl Request {
+    /// What a filter of `keys` distinct keys needs for each, by the rule, or with at most `most_modules` modules.
+    ///
+    /// For a rate below 10⁻⁶ of billions of keys, the probability that an absent key has the same hash as one of them is
+    /// not negligible, and is left to the keys.
+    pub(crate) fn per_key(self, keys: u64, most_modules: Option<usize>) -> Result<PerKey, BuildError> {
+        let most = most_modules.map_or(Ok(MAX_MODULES), checked_modules)?.min(MAX_MODULES);
+        match self {
+            Self::Fpr(fpr) => {
+                let same_hash = if most == 1 { 0.0 } else { keys as f64 / TWO_TO_64 };
+                checked_fpr(fpr, LOWEST[most - 1] + same_hash)?;
+                let n_modules = if most_modules.is_some() { most } else { modules_of(fpr) };
+                // Rounding must not push it below the lowest.
+                let of_bits = [fpr, (fpr - same_hash).max(LOWEST[most - 1])];
+                let mut bits = [f64::INFINITY; MAX_MODULES];
+                for (of_n, n) in bits.iter_mut().zip(1..=n_modules) {
+                    let of_bits = of_bits[usize::from(n > 1)];
+                    if of_bits >= LOWEST[n - 1] {
+                        *of_n = least_bits_per_key(of_bits, |bits| rate(bits, n));
+                    }
+                }
+                let left = if most_modules.is_some() { LEFT_WITHIN } else { LEFT };
+                Ok(PerKey { bits, n_modules, left })
+            }
+            Self::BitsPerKey(bits) => {
+                checked_bits_per_key(bits)?;
+                let by_rule = 1 + RULE.iter().filter(|&&(_, from)| bits >= from).count();
+                let n_modules = most_modules.map_or(by_rule, |_| best_within(bits, most));
+                Ok(PerKey { bits: [bits; MAX_MODULES], n_modules, left: ROUNDED })
+            }
+        }
+    }
+}
+
+/// The number of modules that the rule chooses for a rate.
+pub(crate) fn modules_of(fpr: f64) -> usize {
+    1 + RULE.iter().filter(|&&(from, _)| fpr <= from).count()
+}
+
+/// The bits per key of one module or more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PerKey {
+    /// Of all modules together. Infinite if the rate is out of reach.
+    bits: [f64; MAX_MODULES],
+    /// The number for many keys. Few keys get fewer, because each module has at least one block.
+    n_modules: usize,
+    left: f64,
+}
+
+impl PerKey {
+    /// The bits per key of a filter of many keys.
+    pub(crate) fn of_many(&self) -> f64 {
+        (1..=self.n_modules).fold(f64::INFINITY, |least, n| least.min(self.bits[n - 1]))
+    }
+
+    /// The best size among one for each number of modules, which `size` makes, given their number and bits per key.
+    /// `units` returns how large it is.
+    pub(crate) fn best<T: Copy>(
+        &self,
+        size: impl Fn(usize, f64) -> Result<T, BuildError>,
+        units: impl Fn(T) -> usize,
+    ) -> Result<T, BuildError> {
+        let sizes = (1..=self.n_modules).filter(|n| self.bits[n - 1].is_finite());
+        let mut sizes = sizes.map(|n| (n, size(n, self.bits[n - 1])));
+        let first = sizes.next().expect("a rate in reach");
+        let (_, best) = sizes.fold(first, |(fewer, best), (n, more)| match (best, more) {
+            (Ok(of_fewer), Ok(of_more)) => {
+                let most = power(self.left, (n - fewer) as u32) * units(of_fewer) as f64;
+                if units(of_more) as f64 <= most { (n, more) } else { (fewer, best) }
+            }
+            // One module can exceed the address space where several do not.
+            (Ok(_), Err(_)) => (fewer, best),
+            (Err(_), _) => (n, more),
+        });
+        best
+    }
+}
+
+/// The number of modules, at most `most`, of which each further one makes room for at least 1% more keys at the same
+/// false-positive rate.
+fn best_within(bits_per_key: f64, most: usize) -> usize {
+    (2..=most).fold(1, |best, n| {
+        let left = power(LEFT_WITHIN, (n - best) as u32);
+        if rate(left * bits_per_key, n) <= rate(bits_per_key, best) { n } else { best }
+    })
+}
+
+pub(super) fn checked_modules(n_modules: usize) -> Result<usize, BuildError> {
+    let is_valid = (1..=MOST_MODULES).contains(&n_modules);
+    is_valid.then_some(n_modules).ok_or(BuildError::Modules { n_modules, most: MOST_MODULES })
+}
+
+/// The false-positive rate of `n_modules` modules that share the bits.
+fn rate(bits_per_key: f64, n_modules: usize) -> f64 {
+    let of_module = bits_per_key / n_modules as f64;
+    let rate = best_k(of_module).and_then(|k| fpr(of_module, k));
+    power(rate.unwrap_or(0.0), n_modules as u32)
+}
+
+/// The fewest bits per key at which a filter of many keys, of as many modules as [`Sizing`](crate::Sizing) chooses,
+/// reaches a false-positive rate of `fpr`, to one part in a million.
+///
+/// Evaluates the model twenty to fifty times, which costs far less than a millisecond for an FPR of 1%, and a few
+/// milliseconds for low rates. Does not allocate.
+///
+/// # Errors
+///
+/// If `fpr` is below [`MIN_FPR`] or not below 1.
+pub fn bits_per_key(fpr: f64) -> Result<f64, BuildError> {
+    Ok(Request::Fpr(fpr).per_key(0, None)?.of_many())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_further_module_saves_seven_percent_from_each_rate_of_the_rule_down() {
+        for (n, (from, bits)) in (2..).zip(RULE) {
+            let [fewer, more] = [n - 1, n].map(|n| least_bits_per_key(from, |bits| rate(bits, n)));
+            if n == 4 {
+                assert_eq!(from, LOWEST[2]);
+                continue;
+            }
+            assert!(
+                (0.929..=LEFT).contains(&(more / fewer)) && (fewer / bits - 1.0).abs() < 1e-5,
+                "{n}: {fewer}"
+            );
+            let [fewer, more] = [n - 1, n].map(|n| least_bits_per_key(1.01 * from, |bits| rate(bits, n)));
+            assert!(more / fewer > LEFT, "{n}: {}", more / fewer);
+        }
+    }
+}
