@@ -55,10 +55,19 @@ impl<'a> BlockSlice<'a> {
         self.0
     }
 
+    /// The first `n` blocks and the rest, or all blocks if that is 0 or there are fewer.
+    #[inline]
+    pub(crate) fn split(self, n: usize) -> (Self, &'a [Block]) {
+        match self.0.split_at_checked(n) {
+            Some((first, rest)) if n != 0 => (Self(first), rest),
+            _ => (self, &[]),
+        }
+    }
+
     /// The first `n` blocks, or all if that is 0 or there are fewer.
     #[inline]
     pub(crate) fn first(self, n: usize) -> Self {
-        self.0.get(..n).and_then(Self::new).unwrap_or(self)
+        self.split(n).0
     }
 
     #[inline]

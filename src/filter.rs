@@ -227,13 +227,11 @@ impl BloomFilter {
     #[inline(always)]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         self.keys = None;
-        match self.alone {
-            Some(kernel) => kernel.insert(self.blocks.as_mut(), hash, self.k),
-            None => {
-                let Self { ref mut blocks, module_blocks, k, kernel, .. } = *self;
-                Kernel::insert_into_modules(blocks.as_mut_slice(), module_blocks, hash, k, kernel)
-            }
-        }
+        let Self { ref mut blocks, module_blocks, k, kernel, alone, .. } = *self;
+        let changed = alone.and_then(|kernel| kernel.insert_inlined(blocks.as_mut(), hash, k));
+        changed.unwrap_or_else(|| {
+            Kernel::insert_into_modules(blocks.as_mut_slice(), module_blocks, hash, k, kernel)
+        })
     }
 
     /// Inserts many keys by hash, faster than one by one.
@@ -268,13 +266,9 @@ impl BloomFilter {
     #[inline(always)]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        match self.alone {
-            Some(kernel) => kernel.contains(self.blocks.as_slice(), hash, self.k),
-            None => {
-                let Self { ref blocks, module_blocks, k, kernel, .. } = *self;
-                Kernel::modules_contain(blocks.as_slice(), module_blocks, hash, k, kernel)
-            }
-        }
+        let Self { ref blocks, module_blocks, k, kernel, alone, .. } = *self;
+        let answer = alone.and_then(|kernel| kernel.contains_inlined(blocks.as_slice(), hash, k));
+        answer.unwrap_or_else(|| Kernel::modules_contain(blocks.as_slice(), module_blocks, hash, k, kernel))
     }
 
     #[inline]

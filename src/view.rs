@@ -195,7 +195,9 @@ impl<'a> BloomView<'a> {
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
         match self.lanes {
-            Lanes::Blocks(blocks) => self.kernel.contains(blocks, hash, self.k),
+            Lanes::Blocks(blocks) => self.kernel.contains_inlined(blocks, hash, self.k).unwrap_or_else(|| {
+                Kernel::modules_contain(blocks, blocks.as_slice().len(), hash, self.k, self.kernel)
+            }),
             Lanes::Short(short) => Kernel::contains_short(short, hash, self.k, self.kernel),
             Lanes::Modules(Modules { blocks, module_blocks }) => {
                 Kernel::modules_contain(blocks, module_blocks, hash, self.k, self.kernel)

@@ -210,72 +210,54 @@ impl fmt::Display for Kernel {
 
 impl Kernel {
     /// Sets the bits of `hash` in its block. Returns whether any of them was clear.
-    #[inline]
-    pub(crate) fn insert(self, mut blocks: BlockSliceMut<'_>, hash: u64, k: ProbeCount) -> bool {
-        if self.0.is_compiled_in() {
-            return dispatch!(self, insert(blocks.block_of(hash), hash, k));
-        }
-        let all = (blocks.as_mut_slice().as_mut_ptr(), blocks.as_slice().as_slice().len());
-        // SAFETY: The blocks are mutably borrowed, and at least one.
-        let changed = unsafe { self.insert_inlined(all, hash, k) };
-        changed.unwrap_or_else(|| Self::insert_by_call(blocks.block_of(hash), hash, k, self))
-    }
-
-    /// [`insert`](Self::insert), inlined with all kernels.
     #[inline(always)]
-    fn insert_here(self, mut blocks: BlockSliceMut<'_>, hash: u64, k: ProbeCount) -> bool {
-        let all = (blocks.as_mut_slice().as_mut_ptr(), blocks.as_slice().as_slice().len());
-        // SAFETY: The blocks are mutably borrowed, and at least one.
-        let changed = unsafe { self.insert_inlined(all, hash, k) };
+    fn insert(self, mut blocks: BlockSliceMut<'_>, hash: u64, k: ProbeCount) -> bool {
+        let changed = self.insert_inlined(blocks.reborrow(), hash, k);
         changed.unwrap_or_else(|| dispatch!(self, insert(blocks.block_of(hash), hash, k)))
     }
 
-    /// Inserts by the kernel's inline assembly, and returns whether any bit was clear. Returns `None` if the kernel has
-    /// no assembly, and then changes nothing.
-    ///
-    /// # Safety
-    ///
-    /// `blocks` must be the address and the number of blocks, at least one, that nothing else accesses.
+    /// [`insert`](Self::insert) by code that the compiler can inline anywhere. `None` if the kernel has none, and then
+    /// changes nothing.
     #[inline(always)]
-    #[allow(unused_variables, reason = "only x86-64 has assembly")]
-    unsafe fn insert_inlined(self, blocks: (*mut Block, usize), hash: u64, k: ProbeCount) -> Option<bool> {
-        match self.0 {
-            // SAFETY: As in `dispatch!`, and the caller guarantees the blocks.
-            #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
-            KernelId::Avx512 if inlined::AVX512 => Some(unsafe { inlined::insert_avx512(blocks, hash, k) }),
-            // SAFETY: As above.
-            #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
-            KernelId::Avx2 if inlined::AVX2 => Some(unsafe { inlined::insert_avx2(blocks, hash, k) }),
-            _ => None,
+    pub(crate) fn insert_inlined(
+        self,
+        mut blocks: BlockSliceMut<'_>,
+        hash: u64,
+        k: ProbeCount,
+    ) -> Option<bool> {
+        if self.0.is_compiled_in() {
+            return Some(dispatch!(self, insert(blocks.block_of(hash), hash, k)));
         }
-    }
-
-    /// Not inlined. The kernel is the last argument, so that the arguments before it are passed on in the same
-    /// registers.
-    #[inline(never)]
-    fn insert_by_call(block: &mut Block, hash: u64, k: ProbeCount, kernel: Self) -> bool {
-        dispatch!(kernel, insert(block, hash, k))
+        #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
+        {
+            let all = (blocks.as_mut_slice().as_mut_ptr(), blocks.as_slice().as_slice().len());
+            // SAFETY: As in `dispatch!`, and the blocks are mutably borrowed, and at least one.
+            unsafe {
+                match self.0 {
+                    KernelId::Avx512 if inlined::AVX512 => return Some(inlined::insert_avx512(all, hash, k)),
+                    KernelId::Avx2 if inlined::AVX2 => return Some(inlined::insert_avx2(all, hash, k)),
+                    _ => {}
+                }
+            }
+        }
+        None
     }
 
     /// Returns whether all bits of `hash` are set in its block.
     #[inline(always)]
     pub(crate) fn contains(self, blocks: BlockSlice<'_>, hash: u64, k: ProbeCount) -> bool {
-        if COMPILED_LOOKUPS && self.0.is_compiled_in() {
-            return dispatch!(self, contains(blocks.block_of(hash), hash, k));
-        }
-        let all = (blocks.as_slice().as_ptr(), blocks.as_slice().len());
-        // SAFETY: The blocks are borrowed, and at least one.
-        let answer = unsafe { self.contains_inlined(all, hash, k) };
-        answer.unwrap_or_else(|| Self::contains_by_call(blocks.block_of(hash), hash, k, self))
+        let answer = self.contains_inlined(blocks, hash, k);
+        answer.unwrap_or_else(|| dispatch!(self, contains(blocks.block_of(hash), hash, k)))
     }
 
-    /// [`contains`](Self::contains), inlined with all kernels.
+    /// [`contains`](Self::contains) by code that the compiler can inline anywhere. `None` if the kernel has none.
     #[inline(always)]
-    fn contains_here(self, blocks: BlockSlice<'_>, hash: u64, k: ProbeCount) -> bool {
-        let all = (blocks.as_slice().as_ptr(), blocks.as_slice().len());
+    pub(crate) fn contains_inlined(self, blocks: BlockSlice<'_>, hash: u64, k: ProbeCount) -> Option<bool> {
+        if COMPILED_LOOKUPS && self.0.is_compiled_in() {
+            return Some(dispatch!(self, contains(blocks.block_of(hash), hash, k)));
+        }
         // SAFETY: The blocks are borrowed, and at least one.
-        let answer = unsafe { self.contains_inlined(all, hash, k) };
-        answer.unwrap_or_else(|| dispatch!(self, contains(blocks.block_of(hash), hash, k)))
+        unsafe { self.contains_by_assembly((blocks.as_slice().as_ptr(), blocks.as_slice().len()), hash, k) }
     }
 
     /// Looks up by the kernel's inline assembly. Returns `None` if the kernel has no assembly.
@@ -285,7 +267,7 @@ impl Kernel {
     /// `blocks` must be the address and the number of blocks, at least one. Other threads may set bits in them.
     #[inline(always)]
     #[allow(unused_variables, reason = "only x86-64 has assembly")]
-    unsafe fn contains_inlined(
+    unsafe fn contains_by_assembly(
         self,
         blocks: (*const Block, usize),
         hash: u64,
@@ -302,7 +284,8 @@ impl Kernel {
         }
     }
 
-    /// Like `insert_by_call`.
+    /// Like `contains_each_by_call`.
+    #[cfg(target_has_atomic = "64")]
     #[inline(never)]
     fn contains_by_call(block: &Block, hash: u64, k: ProbeCount, kernel: Self) -> bool {
         dispatch!(kernel, contains(block, hash, k))
@@ -391,7 +374,8 @@ impl Kernel {
         }
     }
 
-    /// Like `insert_by_call`. The blocks are separate arguments, so that they are in registers too.
+    /// Not inlined. The blocks are separate arguments, so that they are in registers, and the kernel is the last
+    /// argument, so that the arguments before it are passed on in the same registers.
     #[inline(never)]
     fn contains_each_by_call(
         a: &Block,
@@ -412,7 +396,7 @@ impl Kernel {
     #[inline]
     pub(crate) fn contains_shared(self, block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
         // SAFETY: The block is borrowed.
-        let answer = unsafe { self.contains_inlined((block.as_ptr().cast(), 1), hash, k) };
+        let answer = unsafe { self.contains_by_assembly((block.as_ptr().cast(), 1), hash, k) };
         answer.unwrap_or_else(|| Self::contains_by_call(&bytemuck::cast(shared::load(block)), hash, k, self))
     }
 

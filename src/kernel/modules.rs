@@ -15,7 +15,7 @@ const SHORT: usize = 64;
 impl Kernel {
     /// Returns whether all modules have the key, whose hash in the first is given. Modules have `module_blocks` blocks
     /// each.
-    // The arguments are separate, so that they are in registers.
+    // Not inlined. The arguments are separate, so that they are in registers.
     #[inline(never)]
     pub(crate) fn modules_contain(
         blocks: BlockSlice<'_>,
@@ -24,14 +24,39 @@ impl Kernel {
         k: ProbeCount,
         kernel: Self,
     ) -> bool {
-        let mut rest = blocks.as_slice();
-        // Not `chunks_exact`, which would divide.
-        while let Some((module, others)) = rest.split_at_checked(module_blocks) {
-            let Some(module) = BlockSlice::new(module) else { break };
-            if !kernel.contains_here(module, hash, k) {
+        let (module, mut rest) = blocks.split(module_blocks);
+        match kernel.contains_inlined(module, hash, k) {
+            None => return Self::modules_contain_by_calls(blocks, module_blocks, hash, k, kernel),
+            Some(false) => return false,
+            Some(true) => (),
+        }
+        while let Some(blocks) = BlockSlice::new(rest) {
+            let module;
+            (module, rest) = blocks.split(module_blocks);
+            hash = next(hash);
+            if kernel.contains_inlined(module, hash, k) == Some(false) {
                 return false;
             }
-            (rest, hash) = (others, next(hash));
+        }
+        true
+    }
+
+    #[inline(never)]
+    fn modules_contain_by_calls(
+        blocks: BlockSlice<'_>,
+        module_blocks: usize,
+        mut hash: u64,
+        k: ProbeCount,
+        kernel: Self,
+    ) -> bool {
+        let mut rest = blocks.as_slice();
+        while let Some(blocks) = BlockSlice::new(rest) {
+            let module;
+            (module, rest) = blocks.split(module_blocks);
+            if !kernel.contains(module, hash, k) {
+                return false;
+            }
+            hash = next(hash);
         }
         true
     }
@@ -48,7 +73,7 @@ impl Kernel {
         let (mut rest, mut changed) = (blocks, false);
         while let Some((module, others)) = rest.split_at_mut_checked(module_blocks) {
             let Some(module) = BlockSliceMut::new(module) else { break };
-            changed |= kernel.insert_here(module, hash, k);
+            changed |= kernel.insert(module, hash, k);
             (rest, hash) = (others, next(hash));
         }
         changed
