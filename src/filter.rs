@@ -266,9 +266,9 @@ impl BloomFilter {
     #[inline(always)]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        let Self { ref blocks, module_blocks, k, kernel, alone, .. } = *self;
+        let Self { ref blocks, k, kernel, alone, .. } = *self;
         let answer = alone.and_then(|kernel| kernel.contains_inlined(blocks.as_slice(), hash, k));
-        answer.unwrap_or_else(|| Kernel::modules_contain(blocks.as_slice(), module_blocks, hash, k, kernel))
+        answer.unwrap_or_else(|| kernel.first_and_others(self.modules(), hash, k, || self.others_contain(hash)))
     }
 
     #[inline]
@@ -283,11 +283,9 @@ impl BloomFilter {
     }
 
     /// Returns whether all modules but the first have the key, whose hash in the first is given.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn others_contain(&self, hash: u64) -> bool {
-        let Self { module_blocks, k, kernel, .. } = *self;
-        let contain = |others| Kernel::modules_contain(others, module_blocks, next(hash), k, kernel);
-        self.other_modules().is_none_or(contain)
+        self.kernel.others_contain(self.modules(), hash, self.k)
     }
 
     /// Returns whether the hash is possibly present in the first module of any of the filters. All filters must have

@@ -128,11 +128,12 @@ impl<'a> Lanes<'a> {
     /// many bytes.
     #[inline]
     pub(crate) fn with_module_len(bytes: &'a [u8], module_len: usize) -> Option<Self> {
-        match Self::new(bytes)? {
-            Self::Blocks(blocks) if bytes.len() != module_len => {
-                Some(Self::Modules(Modules { blocks, module_blocks: module_len / BLOCK_BYTES }))
+        match bytes.as_chunks() {
+            (blocks, []) => {
+                let (blocks, module_blocks) = (BlockSlice::new(blocks)?, module_len / BLOCK_BYTES);
+                Some(Modules { blocks, module_blocks }.into())
             }
-            lanes => Some(lanes),
+            _ => Self::new(bytes),
         }
     }
 

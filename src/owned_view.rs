@@ -111,15 +111,11 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
     #[inline]
     pub fn as_view(&self) -> BloomView<'_> {
         let bytes = self.bytes.as_ref();
-        let lanes =
-            bytes.get(..self.lanes_len).and_then(|lanes| Lanes::with_module_len(lanes, self.module_len));
-        let checksums = bytes.get(self.checksums.0..).and_then(|rest| rest.get(..self.checksums.1));
-        match lanes {
-            Some(lanes) => {
-                BloomView { lanes, checksums: checksums.unwrap_or_default().as_chunks().0, ..self.all_set }
-            }
-            None => self.all_set,
-        }
+        let lanes = bytes.get(..self.lanes_len).and_then(|lanes| Lanes::with_module_len(lanes, self.module_len));
+        let Some(lanes) = lanes else { return self.all_set };
+        let (start, len) = self.checksums;
+        let checksums = bytes.get(start..).and_then(|rest| rest.get(..len)).unwrap_or_default();
+        BloomView { lanes, checksums: checksums.as_chunks().0, ..self.all_set }
     }
 
     /// The bytes that were given.

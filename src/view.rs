@@ -191,16 +191,20 @@ impl<'a> BloomView<'a> {
     }
 
     /// [`contains`](Self::contains) by hash.
-    #[inline]
+    // Inlined as `BloomFilter::contains_hash` is.
+    #[inline(always)]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
+        let contain = Kernel::modules_contain;
         match self.lanes {
-            Lanes::Blocks(blocks) => self.kernel.contains_inlined(blocks, hash, self.k).unwrap_or_else(|| {
-                Kernel::modules_contain(blocks, blocks.as_slice().len(), hash, self.k, self.kernel)
-            }),
+            Lanes::Blocks(blocks) => {
+                let answer = self.kernel.contains_inlined(blocks, hash, self.k);
+                let module_blocks = blocks.as_slice().len();
+                answer.unwrap_or_else(|| contain(blocks, module_blocks, hash, self.k, self.kernel))
+            }
             Lanes::Short(short) => Kernel::contains_short(short, hash, self.k, self.kernel),
             Lanes::Modules(Modules { blocks, module_blocks }) => {
-                Kernel::modules_contain(blocks, module_blocks, hash, self.k, self.kernel)
+                contain(blocks, module_blocks, hash, self.k, self.kernel)
             }
         }
     }

@@ -212,8 +212,10 @@ impl Kernel {
     /// Sets the bits of `hash` in its block. Returns whether any of them was clear.
     #[inline(always)]
     fn insert(self, mut blocks: BlockSliceMut<'_>, hash: u64, k: ProbeCount) -> bool {
-        let changed = self.insert_inlined(blocks.reborrow(), hash, k);
-        changed.unwrap_or_else(|| dispatch!(self, insert(blocks.block_of(hash), hash, k)))
+        match self.insert_inlined(blocks.reborrow(), hash, k) {
+            Some(changed) => changed,
+            None => dispatch!(self, insert(blocks.block_of(hash), hash, k)),
+        }
     }
 
     /// [`insert`](Self::insert) by code that the compiler can inline anywhere. `None` if the kernel has none, and then
@@ -246,8 +248,10 @@ impl Kernel {
     /// Returns whether all bits of `hash` are set in its block.
     #[inline(always)]
     pub(crate) fn contains(self, blocks: BlockSlice<'_>, hash: u64, k: ProbeCount) -> bool {
-        let answer = self.contains_inlined(blocks, hash, k);
-        answer.unwrap_or_else(|| dispatch!(self, contains(blocks.block_of(hash), hash, k)))
+        match self.contains_inlined(blocks, hash, k) {
+            Some(answer) => answer,
+            None => dispatch!(self, contains(blocks.block_of(hash), hash, k)),
+        }
     }
 
     /// [`contains`](Self::contains) by code that the compiler can inline anywhere. `None` if the kernel has none.

@@ -15,34 +15,29 @@ const SHORT: usize = 64;
 impl Kernel {
     /// Returns whether all modules have the key, whose hash in the first is given. Modules have `module_blocks` blocks
     /// each.
-    // Not inlined. The arguments are separate, so that they are in registers.
+    // Not inlined. The arguments are separate, so that they are in registers. Of two modules so little is kept across the
+    // first lookup that no register is saved.
     #[inline(never)]
     pub(crate) fn modules_contain(
         blocks: BlockSlice<'_>,
         module_blocks: usize,
-        mut hash: u64,
+        hash: u64,
         k: ProbeCount,
         kernel: Self,
     ) -> bool {
-        let (module, mut rest) = blocks.split(module_blocks);
-        match kernel.contains_inlined(module, hash, k) {
-            None => return Self::modules_contain_by_calls(blocks, module_blocks, hash, k, kernel),
-            Some(false) => return false,
-            Some(true) => (),
+        if let Some((first, second)) = blocks.as_slice().split_at_checked(module_blocks)
+            && second.len() == module_blocks
+            && let (Some(first), Some(second)) = (BlockSlice::new(first), BlockSlice::new(second))
+            && let Some(is_found) = kernel.contains_inlined(first, hash, k)
+        {
+            return is_found && kernel.contains_inlined(second, next(hash), k) != Some(false);
         }
-        while let Some(blocks) = BlockSlice::new(rest) {
-            let module;
-            (module, rest) = blocks.split(module_blocks);
-            hash = next(hash);
-            if kernel.contains_inlined(module, hash, k) == Some(false) {
-                return false;
-            }
-        }
-        true
+        Self::any_modules_contain(blocks, module_blocks, hash, k, kernel)
     }
 
+    /// [`modules_contain`](Self::modules_contain) for any number of modules and any kernel.
     #[inline(never)]
-    fn modules_contain_by_calls(
+    fn any_modules_contain(
         blocks: BlockSlice<'_>,
         module_blocks: usize,
         mut hash: u64,
@@ -61,9 +56,65 @@ impl Kernel {
         true
     }
 
+    /// [`modules_contain`](Self::modules_contain) with the first module inlined, because it decides for nearly all absent
+    /// keys. `others` returns whether all but the first have the key.
+    #[inline(always)]
+    pub(crate) fn first_and_others(
+        self,
+        Modules { blocks, module_blocks }: Modules<'_>,
+        hash: u64,
+        k: ProbeCount,
+        others: impl FnOnce() -> bool,
+    ) -> bool {
+        match blocks.as_slice().get(..module_blocks).and_then(BlockSlice::new) {
+            Some(first) => match self.contains_inlined(first, hash, k) {
+                Some(is_found) => is_found && others(),
+                None => Self::modules_contain(blocks, module_blocks, hash, k, self),
+            },
+            None => true,
+        }
+    }
+
+    /// Returns whether all modules but the first have the key, whose hash in the first is given.
+    #[inline(always)]
+    pub(crate) fn others_contain(
+        self,
+        Modules { blocks, module_blocks }: Modules<'_>,
+        hash: u64,
+        k: ProbeCount,
+    ) -> bool {
+        let Some(others) = blocks.as_slice().get(module_blocks..).and_then(BlockSlice::new) else { return true };
+        let hash = next(hash);
+        if others.as_slice().len() == module_blocks
+            && let Some(is_found) = self.contains_inlined(others, hash, k)
+        {
+            return is_found;
+        }
+        Self::modules_contain(others, module_blocks, hash, k, self)
+    }
+
     /// Sets the bits of the key in all modules. Returns whether any of them was clear.
-    #[inline(never)]
+    #[inline(always)]
     pub(crate) fn insert_into_modules(
+        blocks: &mut [Block],
+        module_blocks: usize,
+        hash: u64,
+        k: ProbeCount,
+        kernel: Self,
+    ) -> bool {
+        if let Some((first, second)) = blocks.split_at_mut_checked(module_blocks)
+            && second.len() == module_blocks
+            && let (Some(first), Some(second)) = (BlockSliceMut::new(first), BlockSliceMut::new(second))
+            && let Some(changed) = kernel.insert_inlined(first, hash, k)
+        {
+            return changed | (kernel.insert_inlined(second, next(hash), k) == Some(true));
+        }
+        Self::insert_into_any_modules(blocks, module_blocks, hash, k, kernel)
+    }
+
+    /// [`insert_into_modules`](Self::insert_into_modules) for any number of modules and any kernel.
+    #[inline(never)]
+    fn insert_into_any_modules(
         blocks: &mut [Block],
         module_blocks: usize,
         mut hash: u64,
