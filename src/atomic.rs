@@ -60,7 +60,6 @@ use crate::view::{self, BloomView, check_match};
 /// ```
 pub struct AtomicBloomFilter {
     blocks: SharedBlocks,
-    module_blocks: usize,
     k: ProbeCount,
     /// As in [`BloomFilter`].
     alone: Option<Kernel>,
@@ -113,7 +112,7 @@ impl AtomicBloomFilter {
     fn blocks_of(&self, mut hash: u64) -> impl Iterator<Item = (&SharedBlock, u64)> {
         let mut rest = self.blocks.as_slice();
         iter::from_fn(move || {
-            let (module, others) = rest.split_at_checked(self.module_blocks)?;
+            let (module, others) = rest.split_at_checked(self.blocks.module_blocks())?;
             let in_module = (module.get(block_index(hash, module.len()))?, hash);
             (rest, hash) = (others, next(hash));
             Some(in_module)
@@ -179,7 +178,7 @@ impl AtomicBloomFilter {
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         let first = self.blocks.as_slice().as_ptr();
-        kernel::prefetch::<false>(first.wrapping_add(block_index(hash, self.module_blocks)).cast());
+        kernel::prefetch::<false>(first.wrapping_add(block_index(hash, self.blocks.module_blocks())).cast());
     }
 
     /// Inserts all keys of `other`, which is a `BloomFilter`, a view or an owned view. Other threads may insert and
@@ -211,10 +210,10 @@ impl AtomicBloomFilter {
     ///
     /// If memory for the copy cannot be allocated.
     pub fn to_filter(&self) -> Result<BloomFilter, BuildError> {
-        let Self { module_blocks, k, kernel, seed, .. } = *self;
+        let Self { k, kernel, seed, .. } = *self;
         let mut blocks = Blocks::zeroed(self.n_blocks())?;
         self.blocks.copy_to(0, blocks.as_mut_slice());
-        Ok(BloomFilter::new(blocks, module_blocks, k, kernel, seed, None))
+        Ok(BloomFilter::new(blocks.in_modules_of(self.blocks.module_blocks()), k, kernel, seed, None))
     }
 
     fn sizing(&self) -> Sizing {
@@ -224,7 +223,7 @@ impl AtomicBloomFilter {
     /// Number of modules, 1 to 16. See [`BloomFilter::n_modules`].
     #[inline]
     pub fn n_modules(&self) -> usize {
-        self.n_blocks() / self.module_blocks
+        self.n_blocks() / self.blocks.module_blocks()
     }
 
     /// Probes per key, 1 to 16, in each module.
@@ -261,7 +260,7 @@ impl AtomicBloomFilter {
     fn few<'r>(&self, scratch: &'r mut [Block; MOST_LANES]) -> Option<Modules<'r>> {
         let copies = scratch.get_mut(..self.n_blocks())?;
         self.blocks.copy_to(0, copies);
-        Some(Modules { blocks: BlockSlice::new(copies)?, module_blocks: self.module_blocks })
+        Some(Modules { blocks: BlockSlice::new(copies)?, module_blocks: self.blocks.module_blocks() })
     }
 
     /// Fraction of bits that are set, 0 to 1. The best filters are a little below one half full. Reads the whole
@@ -289,7 +288,8 @@ impl AtomicBloomFilter {
     /// the whole filter.
     #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
-        let module = |i| self.lanes().skip(i * self.module_blocks).take(self.module_blocks);
+        let n_blocks = self.blocks.module_blocks();
+        let module = |i| self.lanes().skip(i * n_blocks).take(n_blocks);
         (0..self.n_modules()).map(|i| sizing::estimated_fpr(module(i), self.k)).product()
     }
 
@@ -312,10 +312,10 @@ impl AtomicBloomFilter {
         if let Some(few) = self.few(scratch) {
             return standalone::encode(few, self.k, self.seed, None, write);
         }
-        let mut checksums = [0; MOST_MODULES];
+        let (n_blocks, mut checksums) = (self.blocks.module_blocks(), [0; MOST_MODULES]);
         for (checksum, module) in checksums.iter_mut().zip(0..self.n_modules()) {
             let mut hash = Xxh64::new(module as u64);
-            let blocks = module * self.module_blocks..(module + 1) * self.module_blocks;
+            let blocks = module * n_blocks..(module + 1) * n_blocks;
             for start in blocks.clone().step_by(MOST_LANES) {
                 let copies = &mut scratch[..MOST_LANES.min(blocks.end - start)];
                 self.blocks.copy_to(start, copies);
@@ -333,16 +333,16 @@ impl AtomicBloomFilter {
 impl From<BloomFilter> for AtomicBloomFilter {
     fn from(filter: BloomFilter) -> Self {
         let alone = (filter.n_modules() == 1).then_some(filter.kernel);
-        let BloomFilter { blocks, module_blocks, k, kernel, seed, .. } = filter;
-        Self { blocks: SharedBlocks::new(blocks), module_blocks, k, alone, kernel, seed }
+        let BloomFilter { blocks, k, kernel, seed, .. } = filter;
+        Self { blocks: SharedBlocks::new(blocks), k, alone, kernel, seed }
     }
 }
 
 /// Moves the filter's memory without copying it.
 impl From<AtomicBloomFilter> for BloomFilter {
     fn from(filter: AtomicBloomFilter) -> Self {
-        let AtomicBloomFilter { blocks, module_blocks, k, kernel, seed, .. } = filter;
-        Self::new(blocks.into_inner(), module_blocks, k, kernel, seed, None)
+        let AtomicBloomFilter { blocks, k, kernel, seed, .. } = filter;
+        Self::new(blocks.into_inner(), k, kernel, seed, None)
     }
 }
 

@@ -64,12 +64,6 @@ impl<'a> BlockSlice<'a> {
         }
     }
 
-    /// The first `n` blocks, or all if that is 0 or there are fewer.
-    #[inline]
-    pub(crate) fn first(self, n: usize) -> Self {
-        self.split(n).0
-    }
-
     #[inline]
     pub(crate) fn block_of(self, hash: u64) -> &'a Block {
         let index = block_index(hash, self.0.len());
@@ -113,11 +107,13 @@ impl<'a> BlockSliceMut<'a> {
     }
 }
 
-/// Owned blocks, at least one, each aligned to a cache line.
+/// Owned blocks of one module or more, at least one, each aligned to a cache line.
 pub(crate) struct Blocks {
     /// The first block, aligned, inside the memory.
     start: NonNull<Block>,
     n_blocks: usize,
+    /// Blocks of each module. At least 1, and divides `n_blocks`.
+    module_blocks: usize,
     memory: Memory,
 }
 
@@ -147,7 +143,7 @@ fn layout(n_blocks: usize) -> Option<Layout> {
 }
 
 impl Blocks {
-    /// `n_blocks` blocks of zeros. If the system provides zeroed pages, the pages of a large filter stay untouched
+    /// `n_blocks` blocks of zeros, of one module. If the system provides zeroed pages, the pages of a large filter stay untouched
     /// until a key is inserted.
     pub(crate) fn zeroed(n_blocks: usize) -> Result<Self, OutOfMemory> {
         let layout = layout(n_blocks).ok_or(OutOfMemory { bytes: n_blocks.saturating_mul(BLOCK_BYTES) })?;
@@ -163,7 +159,7 @@ impl Blocks {
         // SAFETY: The address is a multiple of ALLOCATION_ALIGN, so the offset is at most SLACK, which `layout` added
         // to the size.
         let start = unsafe { allocation.add(offset) }.cast();
-        Ok(Self { start, n_blocks, memory: Memory::Allocated(allocation) })
+        Ok(Self { start, n_blocks, module_blocks: n_blocks, memory: Memory::Allocated(allocation) })
     }
 
     /// Blocks of zeros in huge pages if the system grants them, else in normal pages.
@@ -178,7 +174,7 @@ impl Blocks {
         let offset = first.as_ptr().align_offset(HUGE_PAGE);
         // SAFETY: The offset is less than HUGE_PAGE, which was added to the size.
         let start = unsafe { first.add(offset) }.cast();
-        Ok(Self { start, n_blocks, memory: Memory::Mapped(map) })
+        Ok(Self { start, n_blocks, module_blocks: n_blocks, memory: Memory::Mapped(map) })
     }
 
     /// A copy, padded with zeros to whole blocks, at least one.
@@ -186,6 +182,24 @@ impl Blocks {
         let mut copy = Self::zeroed(bytes.len().div_ceil(BLOCK_BYTES).max(1))?;
         copy.as_mut_slice().as_flattened_mut()[..bytes.len()].copy_from_slice(bytes);
         Ok(copy)
+    }
+
+    /// The same blocks, in modules of so many, which must divide their number.
+    pub(crate) fn in_modules_of(mut self, module_blocks: usize) -> Self {
+        assert!(module_blocks != 0 && self.n_blocks.is_multiple_of(module_blocks), "modules of equal size");
+        self.module_blocks = module_blocks;
+        self
+    }
+
+    #[inline]
+    pub(crate) fn module_blocks(&self) -> usize {
+        self.module_blocks
+    }
+
+    #[inline]
+    pub(crate) fn first_module(&self) -> BlockSlice<'_> {
+        // SAFETY: As in `as_slice`, and `module_blocks` is at least 1 and at most `n_blocks`.
+        BlockSlice(unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.module_blocks) })
     }
 
     #[inline]
@@ -239,6 +253,10 @@ impl SharedBlocks {
         &mut self.0
     }
 
+    pub(crate) fn module_blocks(&self) -> usize {
+        self.0.module_blocks
+    }
+
     /// Copies the blocks from `start` on. Each lane is read at some time during the call.
     pub(crate) fn copy_to(&self, start: usize, copies: &mut [Block]) {
         for (copy, block) in copies.iter_mut().zip(&self.as_slice()[start..]) {
@@ -265,7 +283,8 @@ impl SharedBlocks {
 
 impl Clone for Blocks {
     fn clone(&self) -> Self {
-        or_abort(Self::try_from_bytes(self.as_slice().as_slice().as_flattened()))
+        let copy = or_abort(Self::try_from_bytes(self.as_slice().as_slice().as_flattened()));
+        copy.in_modules_of(self.module_blocks)
     }
 }
 

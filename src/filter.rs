@@ -11,6 +11,7 @@ use crate::estimate::KeyEstimate;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::key::Key;
+use crate::lanes::Lanes;
 use crate::mask::ProbeCount;
 use crate::memory::OutOfMemory;
 use crate::modules::{Modules, next};
@@ -45,10 +46,7 @@ use crate::view::{self, BloomView, check_match};
 /// ```
 #[derive(Clone)]
 pub struct BloomFilter {
-    /// Of all modules, one module after the other.
     pub(crate) blocks: Blocks,
-    /// Blocks of each module. Divides the number of all blocks.
-    pub(crate) module_blocks: usize,
     pub(crate) k: ProbeCount,
     /// The kernel if there is one module, so that one byte tells inserts and lookups both.
     alone: Option<Kernel>,
@@ -101,32 +99,13 @@ impl BloomFilter {
     ///
     /// If memory for the filter cannot be allocated.
     pub fn with_sizing(sizing: Sizing) -> Result<Self, BuildError> {
-        let (blocks, module_blocks) = (Blocks::zeroed(sizing.n_blocks())?, sizing.module_blocks());
-        Ok(Self::new(blocks, module_blocks, sizing.probe_count(), Kernel::active(), Seed::DEFAULT, Some(0)))
+        let blocks = Blocks::zeroed(sizing.n_blocks())?.in_modules_of(sizing.module_blocks());
+        Ok(Self::new(blocks, sizing.probe_count(), Kernel::active(), Seed::DEFAULT, Some(0)))
     }
 
-    pub(crate) fn new(
-        blocks: Blocks,
-        module_blocks: usize,
-        k: ProbeCount,
-        kernel: Kernel,
-        seed: Seed,
-        keys: Option<u64>,
-    ) -> Self {
-        let alone = (blocks.len() == module_blocks).then_some(kernel);
-        Self { blocks, module_blocks, k, alone, kernel, seed, keys }
-    }
-
-    /// A filter of one module.
-    pub(crate) fn new_alone(
-        blocks: Blocks,
-        k: ProbeCount,
-        kernel: Kernel,
-        seed: Seed,
-        keys: Option<u64>,
-    ) -> Self {
-        let module_blocks = blocks.len();
-        Self::new(blocks, module_blocks, k, kernel, seed, keys)
+    pub(crate) fn new(blocks: Blocks, k: ProbeCount, kernel: Kernel, seed: Seed, keys: Option<u64>) -> Self {
+        let alone = (blocks.len() == blocks.module_blocks()).then_some(kernel);
+        Self { blocks, k, alone, kernel, seed, keys }
     }
 
     /// Copies compact bytes, of a filter with seed 0, into a filter that you can change. [`BloomView::from_compact`]
@@ -170,7 +149,7 @@ impl BloomFilter {
     pub(crate) fn try_empty(&self, module_blocks: usize) -> Result<Self, OutOfMemory> {
         let Self { k, kernel, seed, .. } = *self;
         let blocks = Blocks::zeroed(module_blocks.saturating_mul(self.n_modules()))?;
-        Ok(Self::new(blocks, module_blocks, k, kernel, seed, Some(0)))
+        Ok(Self::new(blocks.in_modules_of(module_blocks), k, kernel, seed, Some(0)))
     }
 
     /// A copy, with an error if memory runs out. `clone` aborts then, as `Vec`'s does.
@@ -227,9 +206,10 @@ impl BloomFilter {
     #[inline(always)]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         self.keys = None;
-        let Self { ref mut blocks, module_blocks, k, kernel, alone, .. } = *self;
+        let Self { ref mut blocks, k, kernel, alone, .. } = *self;
         let changed = alone.and_then(|kernel| kernel.insert_inlined(blocks.as_mut(), hash, k));
         changed.unwrap_or_else(|| {
+            let module_blocks = blocks.module_blocks();
             Kernel::insert_into_modules(blocks.as_mut_slice(), module_blocks, hash, k, kernel)
         })
     }
@@ -244,7 +224,8 @@ impl BloomFilter {
     pub(crate) fn insert_all(&mut self, hashes: &[u64], on_unchanged: impl FnMut(u64)) {
         if !hashes.is_empty() {
             self.keys = None;
-            let Self { ref mut blocks, module_blocks, k, kernel, .. } = *self;
+            let Self { ref mut blocks, k, kernel, .. } = *self;
+            let module_blocks = blocks.module_blocks();
             kernel.insert_batch_into_modules(blocks.as_mut_slice(), module_blocks, hashes, k, on_unchanged);
         }
     }
@@ -268,18 +249,19 @@ impl BloomFilter {
     pub fn contains_hash(&self, hash: u64) -> bool {
         let Self { ref blocks, k, kernel, alone, .. } = *self;
         let answer = alone.and_then(|kernel| kernel.contains_inlined(blocks.as_slice(), hash, k));
-        answer.unwrap_or_else(|| kernel.first_and_others(self.modules(), hash, k, || self.others_contain(hash)))
+        answer
+            .unwrap_or_else(|| kernel.first_and_others(self.modules(), hash, k, || self.others_contain(hash)))
     }
 
     #[inline]
     pub(crate) fn first_module(&self) -> BlockSlice<'_> {
-        self.blocks.as_slice().first(self.module_blocks)
+        self.blocks.first_module()
     }
 
     /// The modules but the first, if there are others.
     #[inline]
     fn other_modules(&self) -> Option<BlockSlice<'_>> {
-        self.blocks.as_slice().as_slice().get(self.module_blocks..).and_then(BlockSlice::new)
+        self.blocks.as_slice().as_slice().get(self.blocks.module_blocks()..).and_then(BlockSlice::new)
     }
 
     /// Returns whether all modules but the first have the key, whose hash in the first is given.
@@ -355,7 +337,7 @@ impl BloomFilter {
     #[inline]
     pub(crate) fn prefetch_second(&self, hash: u64) {
         if let Some(others) = self.other_modules() {
-            kernel::prefetch::<false>(others.first(self.module_blocks).block_of(next(hash)));
+            kernel::prefetch::<false>(others.split(self.blocks.module_blocks()).0.block_of(next(hash)));
         }
     }
 
@@ -456,7 +438,7 @@ impl BloomFilter {
     /// Number of modules, 1 to 16, which must all have a key. [`sizing`](crate::sizing#modules) compares their costs.
     #[inline]
     pub fn n_modules(&self) -> usize {
-        self.blocks.len() / self.module_blocks
+        self.blocks.len() / self.blocks.module_blocks()
     }
 
     /// Number of blocks of 64 bytes, of all modules.
@@ -556,17 +538,23 @@ impl BloomFilter {
 
     #[inline]
     pub(crate) fn modules(&self) -> Modules<'_> {
-        Modules { blocks: self.blocks.as_slice(), module_blocks: self.module_blocks }
+        Modules { blocks: self.blocks.as_slice(), module_blocks: self.blocks.module_blocks() }
     }
 
     /// Borrows the filter as a view, which has further methods that only read.
+    #[inline]
     pub fn as_view(&self) -> BloomView<'_> {
         let Self { k, kernel, seed, keys, .. } = *self;
-        BloomView { lanes: self.modules().into(), k, kernel, seed, keys, checksums: &[] }
+        let lanes = match self.alone {
+            Some(_) => Lanes::Blocks(self.blocks.as_slice()),
+            None => Lanes::Modules(self.modules()),
+        };
+        BloomView { lanes, k, kernel, seed, keys, checksums: &[] }
     }
 }
 
 impl<'a> From<&'a BloomFilter> for BloomView<'a> {
+    #[inline]
     fn from(filter: &'a BloomFilter) -> Self {
         filter.as_view()
     }

@@ -54,7 +54,7 @@ impl BloomFilter {
     /// nothing is changed.
     pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<(), BuildError> {
         let fpr = sizing::checked_fpr(fpr, 0.0)?;
-        let n_blocks = self.module_blocks;
+        let n_blocks = self.blocks.module_blocks();
         let mut factors = Vec::new();
         for divisor in (1..).take_while(|divisor| divisor <= &(n_blocks / divisor)) {
             if n_blocks.is_multiple_of(divisor) {
@@ -90,7 +90,7 @@ impl BloomView<'_> {
     pub(crate) fn copy(&self) -> Result<BloomFilter, OutOfMemory> {
         self.lanes.with_blocks(|Modules { blocks, module_blocks }| {
             let copy = Blocks::try_from_bytes(blocks.as_slice().as_flattened())?;
-            Ok(self.filter_of(copy, module_blocks))
+            Ok(self.filter_of(copy.in_modules_of(module_blocks)))
         })
     }
 
@@ -102,7 +102,7 @@ impl BloomView<'_> {
         for (copy, module) in blocks.as_mut_slice().chunks_exact_mut(module_blocks).zip([*self, second]) {
             module.lanes.with_blocks(|module| copy.copy_from_slice(module.blocks.as_slice()));
         }
-        Ok(self.filter_of(blocks, module_blocks))
+        Ok(self.filter_of(blocks.in_modules_of(module_blocks)))
     }
 
     /// [`to_filter`](Self::to_filter) with the number of a module's blocks divided by `factor`. Allocates only the folded
@@ -136,14 +136,14 @@ impl BloomView<'_> {
             for (block, group) in folded.as_mut_slice().iter_mut().zip(groups(blocks, factor)) {
                 *block = group;
             }
-            Ok(self.filter_of(folded, n_blocks / factor))
+            Ok(self.filter_of(folded.in_modules_of(n_blocks / factor)))
         })
     }
 
-    fn filter_of(&self, blocks: Blocks, module_blocks: usize) -> BloomFilter {
+    fn filter_of(&self, blocks: Blocks) -> BloomFilter {
         let Self { k, kernel, seed, keys, .. } = *self;
         let keys = blocks.known_keys(keys);
-        BloomFilter::new(blocks, module_blocks, k, kernel, seed, keys)
+        BloomFilter::new(blocks, k, kernel, seed, keys)
     }
 
     /// Block `index` of the filter after folding by `factor`, which is the union of `factor` neighbours. Of one module.

@@ -41,7 +41,7 @@ impl<'a> Modules<'a> {
 
     #[inline]
     pub(crate) fn first(self) -> BlockSlice<'a> {
-        self.blocks.first(self.module_blocks)
+        self.blocks.split(self.module_blocks).0
     }
 
     /// Divides, so not for hot paths.

@@ -111,7 +111,8 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
     #[inline]
     pub fn as_view(&self) -> BloomView<'_> {
         let bytes = self.bytes.as_ref();
-        let lanes = bytes.get(..self.lanes_len).and_then(|lanes| Lanes::with_module_len(lanes, self.module_len));
+        let lanes =
+            bytes.get(..self.lanes_len).and_then(|lanes| Lanes::with_module_len(lanes, self.module_len));
         let Some(lanes) = lanes else { return self.all_set };
         let (start, len) = self.checksums;
         let checksums = bytes.get(start..).and_then(|rest| rest.get(..len)).unwrap_or_default();
@@ -126,6 +127,7 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
 }
 
 impl<'a, B: AsRef<[u8]>> From<&'a OwnedView<B>> for BloomView<'a> {
+    #[inline]
     fn from(view: &'a OwnedView<B>) -> Self {
         view.as_view()
     }

@@ -483,6 +483,7 @@ impl PartialEq for BloomView<'_> {
 impl Eq for BloomView<'_> {}
 
 impl<'a> From<&BloomView<'a>> for BloomView<'a> {
+    #[inline]
     fn from(view: &BloomView<'a>) -> Self {
         *view
     }

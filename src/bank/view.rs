@@ -176,7 +176,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
             *block = self.rows(i).map_or([0xff; BLOCK_BYTES], |rows| column(rows, slot));
         }
         let keys = blocks.known_keys(self.known_keys(slot));
-        Ok(BloomFilter::new_alone(blocks, k, kernel, seed, keys))
+        Ok(BloomFilter::new(blocks, k, kernel, seed, keys))
     }
 
     pub(super) fn check_slot(&self, slot: usize) -> Result<(), BankError> {

@@ -83,7 +83,9 @@ impl Kernel {
         hash: u64,
         k: ProbeCount,
     ) -> bool {
-        let Some(others) = blocks.as_slice().get(module_blocks..).and_then(BlockSlice::new) else { return true };
+        let Some(others) = blocks.as_slice().get(module_blocks..).and_then(BlockSlice::new) else {
+            return true;
+        };
         let hash = next(hash);
         if others.as_slice().len() == module_blocks
             && let Some(is_found) = self.contains_inlined(others, hash, k)

@@ -372,7 +372,7 @@ impl CountingBloomFilter {
         }
         let keys = counters.known_keys(footer.known_keys);
         let (kernel, seed) = (Kernel::active(), Seed::new(footer.seed));
-        let filter = BloomFilter::new_alone(blocks, k, kernel, seed, keys);
+        let filter = BloomFilter::new(blocks, k, kernel, seed, keys);
         Ok(Self { filter, counters })
     }
 }

@@ -483,7 +483,7 @@ impl ScalableBloomFilter {
         }
         if self.filters.len() > n_filters {
             self.fpr = (self.fpr + other.fpr - other.series.rate_from(other.next)).min(f64::MAX);
-            let largest = self.filters.iter().map(|filter| filter.module_blocks).max();
+            let largest = self.filters.iter().map(|filter| filter.blocks.module_blocks()).max();
             while self.series.module_blocks(self.next).is_ok_and(|n_blocks| Some(n_blocks) <= largest) {
                 self.fpr -= self.series.fpr(self.next);
                 self.next += 1;
@@ -579,7 +579,7 @@ impl ScalableBloomFilter {
         self.older.clear();
         let module_blocks = self.series.module_blocks(0).unwrap_or(usize::MAX);
         for first in &mut self.filters {
-            if first.module_blocks < module_blocks {
+            if first.blocks.module_blocks() < module_blocks {
                 *first = or_abort(first.try_empty(module_blocks));
             } else {
                 first.clear();
