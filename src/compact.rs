@@ -79,7 +79,7 @@ fn read_modules(bytes: &[u8], length: DecodeError) -> Result<(Lanes<'_>, ProbeCo
     if !(2..=MOST_MODULES).contains(&n_modules) {
         return Err(DecodeError::Footer { field: "number of modules", found: n_modules as u64 });
     }
-    Ok((Modules::new(blocks, n_modules).ok_or(length)?.into(), k))
+    Ok((Lanes::Blocks(Modules::new(blocks, n_modules).ok_or(length)?), k))
 }
 
 #[inline]

@@ -48,7 +48,8 @@ use crate::view::{self, BloomView, check_match};
 pub struct BloomFilter {
     pub(crate) blocks: Blocks,
     pub(crate) k: ProbeCount,
-    /// The kernel if there is one module, so that one byte tells inserts and lookups both.
+    /// k and the kernel if there is one module, so that one byte tells single inserts and lookups both.
+    k_alone: Option<ProbeCount>,
     alone: Option<Kernel>,
     pub(crate) kernel: Kernel,
     pub(crate) seed: Seed,
@@ -104,8 +105,9 @@ impl BloomFilter {
     }
 
     pub(crate) fn new(blocks: Blocks, k: ProbeCount, kernel: Kernel, seed: Seed, keys: Option<u64>) -> Self {
-        let alone = (blocks.len() == blocks.module_blocks()).then_some(kernel);
-        Self { blocks, k, alone, kernel, seed, keys }
+        let is_alone = blocks.len() == blocks.module_blocks();
+        let (k_alone, alone) = (is_alone.then_some(k), is_alone.then_some(kernel));
+        Self { blocks, k, k_alone, alone, kernel, seed, keys }
     }
 
     /// Copies compact bytes, of a filter with seed 0, into a filter that you can change. [`BloomView::from_compact`]
@@ -544,12 +546,9 @@ impl BloomFilter {
     /// Borrows the filter as a view, which has further methods that only read.
     #[inline]
     pub fn as_view(&self) -> BloomView<'_> {
-        let Self { k, kernel, seed, keys, .. } = *self;
-        let lanes = match self.alone {
-            Some(_) => Lanes::Blocks(self.blocks.as_slice()),
-            None => Lanes::Modules(self.modules()),
-        };
-        BloomView { lanes, k, kernel, seed, keys, checksums: &[] }
+        let Self { k, k_alone, alone, kernel, seed, keys, .. } = *self;
+        let lanes = Lanes::Blocks(self.modules());
+        BloomView { lanes, k, k_alone, alone, kernel, seed, keys, checksums: &[] }
     }
 }
 

@@ -151,13 +151,11 @@ impl BloomView<'_> {
     pub(crate) fn folded_block(&self, index: usize, factor: usize) -> Block {
         let neighbours = index * factor..(index + 1) * factor;
         match self.lanes {
-            Lanes::Blocks(blocks) if factor == 1 => {
+            Lanes::Blocks(Modules { blocks, .. }) if factor == 1 => {
                 kernel::prefetch::<false>(blocks.as_slice().as_ptr().wrapping_add(index + 16));
                 blocks.as_slice()[index]
             }
-            Lanes::Blocks(blocks) | Lanes::Modules(Modules { blocks, .. }) => {
-                united(blocks.as_slice()[neighbours].iter().copied())
-            }
+            Lanes::Blocks(Modules { blocks, .. }) => united(blocks.as_slice()[neighbours].iter().copied()),
             Lanes::Short(short) => united(neighbours.map(|block| short.block(block))),
         }
     }

@@ -95,20 +95,10 @@ pub(crate) const LANE_BYTES: usize = size_of::<Lane>();
 /// Lanes read in place.
 #[derive(Clone, Copy)]
 pub(crate) enum Lanes<'a> {
-    /// Whole blocks of one module.
-    Blocks(BlockSlice<'a>),
+    /// Whole blocks, of one module or more.
+    Blocks(Modules<'a>),
     /// Fewer lanes than fill whole blocks, of one module.
     Short(ShortLanes<'a>),
-    /// Whole blocks of two modules or more.
-    Modules(Modules<'a>),
-}
-
-impl<'a> From<Modules<'a>> for Lanes<'a> {
-    #[inline]
-    fn from(modules: Modules<'a>) -> Self {
-        let is_one = modules.module_blocks == modules.blocks.as_slice().len();
-        if is_one { Self::Blocks(modules.blocks) } else { Self::Modules(modules) }
-    }
 }
 
 impl<'a> Lanes<'a> {
@@ -116,7 +106,7 @@ impl<'a> Lanes<'a> {
     #[inline]
     pub(crate) fn new(bytes: &'a [u8]) -> Option<Self> {
         if let (blocks, []) = bytes.as_chunks() {
-            return BlockSlice::new(blocks).map(Self::Blocks);
+            return Some(Self::Blocks(Modules::one(BlockSlice::new(blocks)?)));
         }
         match bytes.as_chunks() {
             (lanes, []) => ShortLanes::new(lanes).map(Self::Short),
@@ -128,20 +118,19 @@ impl<'a> Lanes<'a> {
     /// many bytes.
     #[inline]
     pub(crate) fn with_module_len(bytes: &'a [u8], module_len: usize) -> Option<Self> {
-        match bytes.as_chunks() {
-            (blocks, []) => {
-                let (blocks, module_blocks) = (BlockSlice::new(blocks)?, module_len / BLOCK_BYTES);
-                Some(Modules { blocks, module_blocks }.into())
+        match Self::new(bytes)? {
+            Self::Blocks(Modules { blocks, .. }) => {
+                Some(Self::Blocks(Modules { blocks, module_blocks: module_len / BLOCK_BYTES }))
             }
-            _ => Self::new(bytes),
+            short => Some(short),
         }
     }
 
     #[inline]
     pub(crate) fn as_bytes(self) -> &'a [u8] {
         match self {
+            Self::Blocks(Modules { blocks, .. }) => blocks.as_slice().as_flattened(),
             Self::Short(short) => short.as_slice().as_flattened(),
-            Self::Blocks(blocks) | Self::Modules(Modules { blocks, .. }) => blocks.as_slice().as_flattened(),
         }
     }
 
@@ -149,8 +138,8 @@ impl<'a> Lanes<'a> {
     #[inline]
     pub(crate) fn module_len(self) -> usize {
         match self {
-            Self::Modules(modules) => modules.module_blocks * BLOCK_BYTES,
-            _ => self.as_bytes().len(),
+            Self::Blocks(modules) => modules.module_blocks * BLOCK_BYTES,
+            Self::Short(short) => short.as_slice().as_flattened().len(),
         }
     }
 
@@ -163,9 +152,15 @@ impl<'a> Lanes<'a> {
     #[inline]
     pub(crate) fn n_blocks(self) -> usize {
         match self {
+            Self::Blocks(Modules { blocks, .. }) => blocks.as_slice().len(),
             Self::Short(short) => short.n_blocks(),
-            Self::Blocks(blocks) | Self::Modules(Modules { blocks, .. }) => blocks.as_slice().len(),
         }
+    }
+
+    /// Returns whether these are whole blocks of one module, so that a lookup needs nothing but the block of the hash.
+    #[inline]
+    pub(crate) fn is_one_module(self) -> bool {
+        matches!(self, Self::Blocks(Modules { blocks, module_blocks }) if blocks.as_slice().len() == module_blocks)
     }
 
     pub(crate) fn iter(self) -> impl Iterator<Item = u64> {
@@ -177,9 +172,8 @@ impl<'a> Lanes<'a> {
     /// stack.
     pub(crate) fn with_blocks<T>(self, read: impl FnOnce(Modules<'_>) -> T) -> T {
         let mut scratch;
-        let blocks = match self {
-            Self::Modules(modules) => return read(modules),
-            Self::Blocks(blocks) => blocks,
+        read(match self {
+            Self::Blocks(modules) => modules,
             Self::Short(short) => {
                 // No more blocks than lanes.
                 scratch = [[0; BLOCK_BYTES]; MOST_LANES];
@@ -187,10 +181,9 @@ impl<'a> Lanes<'a> {
                 for (index, block) in blocks.iter_mut().enumerate() {
                     *block = short.block(index);
                 }
-                BlockSlice::new(blocks).expect("a short filter has at least one block")
+                Modules::one(BlockSlice::new(blocks).expect("a short filter has at least one block"))
             }
-        };
-        read(Modules::one(blocks))
+        })
     }
 }
 
@@ -203,8 +196,10 @@ pub(crate) fn with_fewest_lanes<const N: usize, T>(
     filters: [Modules<'_>; N],
     read: impl FnOnce([Lanes<'_>; N]) -> T,
 ) -> T {
-    let Lanes::Blocks(first) = filters[0].into() else { return read(filters.map(Lanes::Modules)) };
-    let n_blocks = first.as_slice().len();
+    let n_blocks = filters[0].blocks.as_slice().len();
+    if n_blocks != filters[0].module_blocks {
+        return read(filters.map(Lanes::Blocks));
+    }
     let mut scratch = [[Lane::default(); MOST_LANES]; N];
     // A short filter's number of lanes is its number of blocks, which is odd, times the stride.
     for n_lanes in [1, 2, 4].map(|stride| stride * n_blocks) {
@@ -223,5 +218,5 @@ pub(crate) fn with_fewest_lanes<const N: usize, T>(
             return read(short.map(Lanes::Short));
         }
     }
-    read(filters.map(|filter| Lanes::Blocks(filter.blocks)))
+    read(filters.map(Lanes::Blocks))
 }

@@ -4,6 +4,8 @@
 //! [`mask`] and [`words`], so that no bug can be in both, except the kernel `reference`, which is this definition.
 #![forbid(unsafe_code)]
 
+use core::num::NonZero;
+
 use crate::error::BuildError;
 
 /// Multiplier of the first word, 2^64 ÷ the golden ratio, made odd.
@@ -13,22 +15,25 @@ const SECOND: u64 = 0xD6E8_FEB8_6659_FD93;
 
 /// Probes per key, 1 to 16. Checked here, and nowhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct ProbeCount(u8);
+pub(crate) struct ProbeCount(NonZero<u8>);
 
 impl ProbeCount {
     pub(crate) fn new(k: u32) -> Result<Self, BuildError> {
-        if (1..=16).contains(&k) { Ok(Self(k as u8)) } else { Err(BuildError::Probes { k, most: 16 }) }
+        match NonZero::new(k as u8) {
+            Some(count) if k <= 16 => Ok(Self(count)),
+            _ => Err(BuildError::Probes { k, most: 16 }),
+        }
     }
 
     /// From the four lowest bits, which are k − 1.
     #[inline]
     pub(crate) fn from_four_bits(bits: u8) -> Self {
-        Self(bits % 16 + 1)
+        Self(NonZero::<u8>::MIN.saturating_add(bits % 16))
     }
 
     #[inline]
     pub(crate) fn get(self) -> u32 {
-        u32::from(self.0)
+        u32::from(self.0.get())
     }
 }
 

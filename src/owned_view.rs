@@ -101,8 +101,8 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
         let start = checksums.as_ptr().addr().wrapping_sub(all.as_ptr().addr());
         let checksums = (start, checksums.len());
         let lanes = Lanes::new(&[0xff; 64]).expect("one block");
-        let BloomView { k, kernel, seed, keys, .. } = view;
-        let all_set = BloomView { lanes, k, kernel, seed, keys, checksums: &[] };
+        let BloomView { k, k_alone, alone, kernel, seed, keys, .. } = view;
+        let all_set = BloomView { lanes, k, k_alone, alone, kernel, seed, keys, checksums: &[] };
         Ok(Self { bytes, lanes_len, module_len, checksums, all_set })
     }
 

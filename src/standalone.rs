@@ -91,7 +91,7 @@ pub(crate) fn read_standalone(
     let blocks = BlockSlice::new(lanes.as_chunks().0).ok_or(wrong_size)?;
     let modules = Modules::new(blocks, n_modules).ok_or(wrong_size)?;
     footer::verify(checksums, footer.body_checksum)?;
-    Ok((modules.into(), k, checksums.as_chunks().0, footer))
+    Ok((Lanes::Blocks(modules), k, checksums.as_chunks().0, footer))
 }
 
 /// Splits off the last of several filters' standalone bytes.

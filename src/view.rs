@@ -46,6 +46,9 @@ use crate::standalone::{self, ModuleChecksums};
 pub struct BloomView<'a> {
     pub(crate) lanes: Lanes<'a>,
     pub(crate) k: ProbeCount,
+    /// As in [`BloomFilter`](crate::BloomFilter), of whole blocks.
+    pub(crate) k_alone: Option<ProbeCount>,
+    pub(crate) alone: Option<Kernel>,
     pub(crate) kernel: Kernel,
     pub(crate) seed: Seed,
     pub(crate) keys: Option<u64>,
@@ -78,7 +81,21 @@ impl<'a> BloomView<'a> {
     pub fn from_compact_with_seed(bytes: &'a [u8], seed: u64) -> Result<Self, DecodeError> {
         let (lanes, k) = compact::read_compact(bytes)?;
         let (kernel, seed) = (Kernel::active(), Seed::new(seed));
-        Ok(Self { lanes, k, kernel, seed, keys: None, checksums: &[] })
+        Ok(Self::new(lanes, k, kernel, seed, None, &[]))
+    }
+
+    #[inline]
+    fn new(
+        lanes: Lanes<'a>,
+        k: ProbeCount,
+        kernel: Kernel,
+        seed: Seed,
+        keys: Option<u64>,
+        checksums: &'a ModuleChecksums,
+    ) -> Self {
+        let is_alone = lanes.is_one_module();
+        let (k_alone, alone) = (is_alone.then_some(k), is_alone.then_some(kernel));
+        Self { lanes, k, k_alone, alone, kernel, seed, keys, checksums }
     }
 
     /// Opens standalone bytes, as [`BloomFilter::to_standalone`](crate::BloomFilter::to_standalone) returns them. Pass
@@ -108,7 +125,7 @@ impl<'a> BloomView<'a> {
     pub fn from_standalone_unverified(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let (lanes, k, checksums, footer) = standalone::read_standalone(bytes)?;
         let (kernel, seed) = (Kernel::active(), Seed::new(footer.seed));
-        Ok(Self { lanes, k, kernel, seed, keys: footer.known_keys, checksums })
+        Ok(Self::new(lanes, k, kernel, seed, footer.known_keys, checksums))
     }
 
     /// Compares the filter's bits with the checksums of its standalone bytes. Reads all modules of the view.
@@ -157,21 +174,22 @@ impl<'a> BloomView<'a> {
     #[must_use]
     pub fn first_modules(self, n_modules: usize) -> Option<Self> {
         let lanes = match self.lanes {
-            _ if n_modules == 0 || n_modules > self.n_modules() => return None,
-            Lanes::Modules(Modules { blocks, module_blocks }) => {
+            _ if n_modules > self.n_modules() => return None,
+            Lanes::Blocks(Modules { blocks, module_blocks }) => {
                 let blocks = BlockSlice::new(&blocks.as_slice()[..n_modules * module_blocks])?;
-                Modules { blocks, module_blocks }.into()
+                Lanes::Blocks(Modules { blocks, module_blocks })
             }
-            lanes => lanes,
+            short => short,
         };
-        Some(Self { lanes, ..self })
+        let Self { k, kernel, seed, keys, checksums, .. } = self;
+        (n_modules != 0).then_some(Self::new(lanes, k, kernel, seed, keys, checksums))
     }
 
     /// Uses a given kernel, for tests and benchmarks. The answers stay the same.
     #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
-        Self { kernel, ..self }
+        Self { kernel, alone: self.alone.map(|_| kernel), ..self }
     }
 
     /// Hashes `key` under the filter's seed, for the `*_hash` methods.
@@ -195,17 +213,14 @@ impl<'a> BloomView<'a> {
     #[inline(always)]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        let contain = Kernel::modules_contain;
         match self.lanes {
-            Lanes::Blocks(blocks) => {
-                let answer = self.kernel.contains_inlined(blocks, hash, self.k);
-                let module_blocks = blocks.as_slice().len();
-                answer.unwrap_or_else(|| contain(blocks, module_blocks, hash, self.k, self.kernel))
+            Lanes::Blocks(Modules { blocks, module_blocks }) => {
+                let answer = self.alone.and_then(|kernel| kernel.contains_inlined(blocks, hash, self.k));
+                answer.unwrap_or_else(|| {
+                    Kernel::modules_contain(blocks, module_blocks, hash, self.k, self.kernel)
+                })
             }
             Lanes::Short(short) => Kernel::contains_short(short, hash, self.k, self.kernel),
-            Lanes::Modules(Modules { blocks, module_blocks }) => {
-                contain(blocks, module_blocks, hash, self.k, self.kernel)
-            }
         }
     }
 
@@ -218,8 +233,7 @@ impl<'a> BloomView<'a> {
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
         match self.lanes {
-            Lanes::Blocks(blocks) => self.kernel.contains_batch(blocks, hashes, self.k, found),
-            Lanes::Modules(modules) => self.kernel.modules_contain_batch(modules, hashes, self.k, found),
+            Lanes::Blocks(modules) => self.kernel.modules_contain_batch(modules, hashes, self.k, found),
             Lanes::Short(_) => {
                 for (found, &hash) in found.iter_mut().zip(hashes) {
                     *found = self.contains_hash(hash);
@@ -279,7 +293,7 @@ impl<'a> BloomView<'a> {
     #[inline(always)]
     fn block_of(&self, hash: u64, k: ProbeCount) -> &'a Block {
         match self.lanes {
-            Lanes::Blocks(blocks) if self.k == k => blocks.block_of(hash),
+            Lanes::Blocks(modules) if self.k_alone == Some(k) => modules.blocks.block_of(hash),
             lanes => answer_alone(lanes.as_bytes(), lanes.module_len(), hash, self.k, self.kernel),
         }
     }
@@ -293,9 +307,11 @@ impl<'a> BloomView<'a> {
     pub fn contains_bitmap(&self, hashes: &[u64], found: &mut [u8]) {
         assert_eq!(hashes.len().div_ceil(8), found.len(), "a byte per eight hashes");
         match self.lanes {
-            Lanes::Blocks(blocks) => self.kernel.contains_bitmap(blocks, hashes, self.k, found),
             Lanes::Short(_) => bitmap::write(hashes, found, |hash| self.contains_hash(hash)),
-            Lanes::Modules(_) => {
+            Lanes::Blocks(modules) if self.alone.is_some() => {
+                self.kernel.contains_bitmap(modules.blocks, hashes, self.k, found);
+            }
+            Lanes::Blocks(_) => {
                 bitmap::write_batches(hashes, found, |hashes, found| self.contains_batch(hashes, found));
             }
         }
@@ -306,8 +322,7 @@ impl<'a> BloomView<'a> {
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         match self.lanes {
-            Lanes::Blocks(blocks) => kernel::prefetch::<true>(blocks.block_of(hash)),
-            Lanes::Modules(modules) => kernel::prefetch::<true>(modules.first().block_of(hash)),
+            Lanes::Blocks(modules) => kernel::prefetch::<true>(modules.first().block_of(hash)),
             // Prefetches only the first part of a block that wraps around.
             Lanes::Short(short) => {
                 kernel::prefetch::<true>(short.as_slice()[short.first_lane_of(hash)..].as_ptr().cast())
@@ -450,7 +465,7 @@ const NO_BITS: &Block = &[0; BLOCK_BYTES];
 #[inline(never)]
 fn answer_alone(lanes: &[u8], module_len: usize, hash: u64, k: ProbeCount, kernel: Kernel) -> &'static Block {
     let Some(lanes) = Lanes::with_module_len(lanes, module_len) else { return &[0xff; BLOCK_BYTES] };
-    let view = BloomView { lanes, k, kernel, seed: Seed::DEFAULT, keys: None, checksums: &[] };
+    let view = BloomView::new(lanes, k, kernel, Seed::DEFAULT, None, &[]);
     if view.contains_hash(hash) { &[0xff; BLOCK_BYTES] } else { NO_BITS }
 }
 

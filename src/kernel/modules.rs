@@ -177,6 +177,9 @@ impl Kernel {
         found: &mut [bool],
     ) {
         let Modules { blocks, module_blocks } = modules;
+        if blocks.as_slice().len() == module_blocks {
+            return self.contains_batch(blocks, hashes, k, found);
+        }
         if hashes.len() < SHORT {
             for (found, &hash) in found.iter_mut().zip(hashes) {
                 *found = Self::modules_contain(blocks, module_blocks, hash, k, self);
