@@ -230,19 +230,23 @@ impl Kernel {
         if self.0.is_compiled_in() {
             return Some(dispatch!(self, insert(blocks.block_of(hash), hash, k)));
         }
-        #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
-        {
-            let all = (blocks.as_mut_slice().as_mut_ptr(), blocks.as_slice().as_slice().len());
+        self.insert_by_assembly(blocks, hash, k)
+    }
+
+    /// [`insert`](Self::insert) by the kernel's inline assembly. `None` if it has none, and then changes nothing.
+    #[inline(always)]
+    #[allow(unused_variables, unused_mut, reason = "only x86-64 has assembly")]
+    fn insert_by_assembly(self, mut blocks: BlockSliceMut<'_>, hash: u64, k: ProbeCount) -> Option<bool> {
+        let all = (blocks.as_mut_slice().as_mut_ptr(), blocks.as_slice().as_slice().len());
+        match self.0 {
             // SAFETY: As in `dispatch!`, and the blocks are mutably borrowed, and at least one.
-            unsafe {
-                match self.0 {
-                    KernelId::Avx512 if inlined::AVX512 => return Some(inlined::insert_avx512(all, hash, k)),
-                    KernelId::Avx2 if inlined::AVX2 => return Some(inlined::insert_avx2(all, hash, k)),
-                    _ => {}
-                }
-            }
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
+            KernelId::Avx512 if inlined::AVX512 => Some(unsafe { inlined::insert_avx512(all, hash, k) }),
+            // SAFETY: As above.
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
+            KernelId::Avx2 if inlined::AVX2 => Some(unsafe { inlined::insert_avx2(all, hash, k) }),
+            _ => None,
         }
-        None
     }
 
     /// Returns whether all bits of `hash` are set in its block.
