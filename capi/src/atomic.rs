@@ -209,8 +209,8 @@ pub unsafe extern "C" fn bloomline_atomic_filter_contains_batch(
     unsafe { look_up_batch(not_null(filter, "filter"), hashes, n, found) }
 }
 
-/// Starts loading the cache line of a hash that you will look up or insert a little later. Does nothing for a null
-/// filter.
+/// Starts loading the first cache line of a hash that you will look up or insert a little later. Does nothing for a
+/// null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_prefetch(filter: Option<&AtomicFilter>, hash: u64) {
     if let Some(AtomicFilter(filter)) = filter {
@@ -220,7 +220,7 @@ pub extern "C" fn bloomline_atomic_filter_prefetch(filter: Option<&AtomicFilter>
 
 /// Inserts all keys of `other`. Meanwhile, threads may insert and look up.
 ///
-/// Returns BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed. `filter` is then unchanged.
+/// Returns BLOOMLINE_MISMATCH if the filters differ in blocks, modules, k or seed. `filter` is then unchanged.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_union_with(
     filter: Option<&AtomicFilter>,
@@ -241,13 +241,19 @@ pub extern "C" fn bloomline_atomic_filter_clear(filter: Option<&mut AtomicFilter
     })
 }
 
-/// Returns the number of probes per key, 1 to 16, or 0 for a null filter.
+/// Returns the number of probes per key in each module, 1 to 16, or 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_k(filter: Option<&AtomicFilter>) -> u32 {
     or_record(0, || Ok(not_null(filter, "filter")?.0.k()))
 }
 
-/// Returns the number of blocks of 64 bytes, or 0 for a null filter.
+/// Returns the number of modules, 1 to 16, or 0 for a null filter. See `bloomline_filter_n_modules`.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_atomic_filter_n_modules(filter: Option<&AtomicFilter>) -> usize {
+    or_record(0, || Ok(not_null(filter, "filter")?.0.n_modules()))
+}
+
+/// Returns the number of blocks of 64 bytes of all modules, or 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_n_blocks(filter: Option<&AtomicFilter>) -> usize {
     or_record(0, || Ok(not_null(filter, "filter")?.0.n_blocks()))
@@ -301,7 +307,7 @@ pub extern "C" fn bloomline_atomic_filter_to_standalone(
         allocated_with_length(length, || {
             let AtomicFilter(filter) = not_null(filter, "filter")?;
             // Whole blocks, because inserts by other threads may turn a short form into whole blocks.
-            let room = filter.byte_len() + StandaloneFooter::LEN;
+            let room = filter.byte_len() + 8 * filter.n_modules() + StandaloneFooter::LEN;
             written(room, |bytes| filter.write_standalone(bytes))
         })
     })

@@ -4,8 +4,8 @@ use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use bloomline_core::FilterBuilder;
-use bloomline_core::sizing::{self, Sizing};
+use bloomline_core::sizing::MAX_BITS_PER_KEY;
+use bloomline_core::{BuildError, FilterBuilder, Sizing};
 
 use crate::buffer::{Allocated, borrowed_bytes, boxed, not_null, with_key};
 use crate::error::{Error, Status, or_record, status_of};
@@ -18,14 +18,8 @@ use crate::filter::Filter;
 /// reused.
 pub struct Builder {
     builder: FilterBuilder,
-    /// The builder's bits per key, which it does not return.
-    bits_per_key: f64,
-}
-
-impl Builder {
-    fn new(bits_per_key: f64) -> Result<Self, Error> {
-        Ok(Self { builder: FilterBuilder::with_bits_per_key(bits_per_key)?, bits_per_key })
-    }
+    /// Bits per key in one module, which needs the most.
+    most_bits_per_key: f64,
 }
 
 /// Creates a builder of filters with `bits_per_key` for each distinct key, rounded up.
@@ -34,16 +28,26 @@ impl Builder {
 /// (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_with_bits_per_key(bits_per_key: f64) -> Option<Box<Builder>> {
-    or_record(None, || boxed(|| Builder::new(bits_per_key)))
+    or_record(None, || {
+        let builder = FilterBuilder::with_bits_per_key(bits_per_key)?;
+        boxed(|| Ok(Builder { builder, most_bits_per_key: bits_per_key }))
+    })
 }
 
 /// Creates a builder of filters with a false-positive rate of at most `fpr`.
 ///
-/// Returns null if `fpr` is not in [1.263e-8, 1) (BLOOMLINE_SIZING), or if a little memory cannot be allocated
+/// Returns null if `fpr` is not in [5.432e-13, 1) (BLOOMLINE_SIZING), or if a little memory cannot be allocated
 /// (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_with_fpr(fpr: f64) -> Option<Box<Builder>> {
-    or_record(None, || boxed(|| Builder::new(sizing::bits_per_key(fpr)?)))
+    or_record(None, || {
+        const KEYS: u32 = 1 << 20;
+        let builder = FilterBuilder::with_fpr(fpr)?;
+        let bits_of = |sizing: Sizing| 8.0 * sizing.byte_len() as f64 / f64::from(KEYS);
+        // Where one module cannot reach the rate, several can.
+        let most_bits_per_key = Sizing::for_fpr_within(KEYS.into(), fpr, 1).map_or(MAX_BITS_PER_KEY, bits_of);
+        boxed(|| Ok(Builder { builder, most_bits_per_key }))
+    })
 }
 
 /// Sets the seed of an empty builder, 0 by default. See `bloomline_filter_set_seed`.
@@ -51,12 +55,32 @@ pub extern "C" fn bloomline_builder_with_fpr(fpr: f64) -> Option<Box<Builder>> {
 /// Returns BLOOMLINE_NOT_EMPTY if keys have been inserted. The builder is then unchanged.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_set_seed(builder: Option<&mut Builder>, seed: u64) -> Status {
+    change(builder, |builder| builder.with_seed(seed))
+}
+
+/// Lets the filters of an empty builder have at most `most_modules` modules. See `bloomline_policy_set_most_modules`.
+///
+/// Returns BLOOMLINE_SIZING if `most_modules` is not 1 to 16, or the builder's false-positive rate is out of reach for
+/// as few modules, or BLOOMLINE_NOT_EMPTY if keys have been inserted. The builder is then unchanged.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_builder_set_most_modules(
+    builder: Option<&mut Builder>,
+    most_modules: usize,
+) -> Status {
+    change(builder, |builder| builder.with_most_modules(most_modules))
+}
+
+/// Changes a copy, because a change that fails must not lose the builder. A copy of an empty builder does not allocate.
+fn change(
+    builder: Option<&mut Builder>,
+    change: impl FnOnce(FilterBuilder) -> Result<FilterBuilder, BuildError>,
+) -> Status {
     status_of(|| {
         let Builder { builder, .. } = not_null(builder, "builder")?;
         if !builder.is_empty() {
             return Err(Error::NotEmpty);
         }
-        *builder = builder.clone().with_seed(seed)?;
+        *builder = change(builder.clone())?;
         Ok(())
     })
 }
@@ -131,9 +155,10 @@ pub extern "C" fn bloomline_builder_finish_compact(
 ) -> *mut c_void {
     or_record(ptr::null_mut(), || {
         let length = not_null(length, "length")?.write(0);
-        let Builder { builder, bits_per_key } = not_null(builder, "builder")?;
-        // Allocated before the builder is finished, because a failure afterwards would lose its keys.
-        let most = Sizing::for_bits_per_key(builder.len(), *bits_per_key)?.byte_len() + 1;
+        let Builder { builder, most_bits_per_key } = not_null(builder, "builder")?;
+        // Allocated before the builder is finished, because a failure afterwards would lose its keys. Rounding adds at
+        // most a block for each of up to four modules, and 1% for each after the first. At most two bytes follow.
+        let most = (1.04 / 8.0 * *most_bits_per_key * builder.len() as f64) as usize + 5 * 64;
         let memory = Allocated::new(most)?;
         let mut filter = Vec::new();
         builder.finish_compact(&mut filter)?;

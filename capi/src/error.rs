@@ -17,9 +17,9 @@ pub enum Status {
     BLOOMLINE_OK = 0,
     /// A pointer is null where it must not be, an array is misaligned, or a length is larger than any object can be.
     BLOOMLINE_INVALID_ARGUMENT = 1,
-    /// A size, a false-positive rate, a k or a fold factor is out of range.
+    /// A size, a false-positive rate, a k, a number of modules or a fold factor is out of range.
     BLOOMLINE_SIZING = 2,
-    /// The filters differ in blocks, k or seed, so they cannot be combined.
+    /// The filters differ in blocks, modules, k or seed, so they cannot be combined.
     BLOOMLINE_MISMATCH = 3,
     /// The bytes are not a filter that this version can read, or they are damaged.
     BLOOMLINE_DECODE = 4,
@@ -27,7 +27,7 @@ pub enum Status {
     BLOOMLINE_OUT_OF_MEMORY = 5,
     /// The buffer is too small for the output. Nothing was written to it.
     BLOOMLINE_BUFFER_TOO_SMALL = 6,
-    /// A seed can only be set before the first key, and keys have been inserted.
+    /// Seeds and numbers of modules can only be set before the first key, and keys have been inserted.
     BLOOMLINE_NOT_EMPTY = 7,
     /// A file cannot be read or written.
     BLOOMLINE_IO = 8,
@@ -72,7 +72,7 @@ impl fmt::Display for Error {
             Self::Null(what) => write!(f, "{what} is a null pointer"),
             Self::TooLong(what) => write!(f, "{what} is longer than any object can be"),
             Self::Misaligned(what) => write!(f, "{what} is not aligned for its element type"),
-            Self::NotEmpty => write!(f, "the seed must be set before the first key is inserted"),
+            Self::NotEmpty => write!(f, "keys have been inserted: set this before the first key"),
             Self::Sizing(error) => error.fmt(f),
             Self::Mismatch(error) => error.fmt(f),
             Self::Decode(error) => error.fmt(f),

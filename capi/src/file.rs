@@ -89,8 +89,8 @@ pub unsafe extern "C" fn bloomline_view_from_file(path: *const c_char) -> Option
     unsafe { map(path, BloomView::from_standalone) }
 }
 
-/// `bloomline_view_from_file` without reading the filter's bits, for files that are too large to read. Checks only the
-/// footer, the last 64 bytes. Lookups read what they need of the file.
+/// `bloomline_view_from_file` without reading the filter's bits, for files that are too large to read. Checks only what
+/// `bloomline_view_from_standalone_unverified` does. Lookups read what they need of the file.
 ///
 /// If bits are damaged, lookups return false for keys that were inserted, and nothing reports it. Call
 /// `bloomline_view_verify` when there is time, or rely on a checksum of your own.

@@ -5,12 +5,15 @@ use core::mem::{self, MaybeUninit};
 use core::ptr;
 use std::io;
 
-use bloomline_core::BloomFilter;
+use bloomline_core::{BloomFilter, Sizing};
 
 use crate::buffer::{allocated_with_length, borrowed, boxed, fill, not_null, with_key};
 use crate::error::{Error, Status, or_record, status_of};
 
 /// A set of keys. A lookup answers "definitely absent" or "possibly present", and touches one cache line.
+///
+/// At false-positive rates below 0.05%, filters are divided into two modules, which must both have a key, because they
+/// then need fewer bits. Lookups still touch one cache line for nearly all absent keys, but two for present keys.
 ///
 /// Keys cannot be removed. Memory is fixed at construction. With more keys than it was sized for, the filter stays
 /// correct, but its false-positive rate rises.
@@ -20,11 +23,26 @@ pub struct Filter(pub(crate) BloomFilter);
 /// rate of 1% needs 9.9 bits per key. The size is rounded up, by at most 1% or one block, to a number of blocks that
 /// has many divisors, so that `bloomline_filter_fold` can at least halve it.
 ///
-/// Returns null if `fpr` is not in [1.263e-8, 1) or the filter is larger than the address space (BLOOMLINE_SIZING), or
+/// Returns null if `fpr` is not in [5.432e-13, 1) or the filter is larger than the address space (BLOOMLINE_SIZING), or
 /// if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_with_fpr(expected_keys: usize, fpr: f64) -> Option<Box<Filter>> {
     or_record(None, || boxed(|| Ok(Filter(BloomFilter::with_fpr(expected_keys, fpr)?))))
+}
+
+/// `bloomline_filter_with_fpr` with at most `most_modules` modules, 1 to 16. Pass 1 if most lookups are of present keys,
+/// so that each touches one cache line, or 4 for the fewest bits.
+///
+/// Also returns null if `most_modules` is not 1 to 16, or `fpr` is out of reach for as few modules, which is below
+/// 1.263e-8 for one (BLOOMLINE_SIZING).
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_filter_with_fpr_within(
+    expected_keys: usize,
+    fpr: f64,
+    most_modules: usize,
+) -> Option<Box<Filter>> {
+    let sizing = || Sizing::for_fpr_within(expected_keys as u64, fpr, most_modules);
+    or_record(None, || boxed(|| Ok(Filter(BloomFilter::with_sizing(sizing()?.foldable())?))))
 }
 
 /// Creates an empty filter with `bits_per_key` for each of `expected_keys` distinct keys, rounded up to whole blocks of
@@ -40,7 +58,7 @@ pub extern "C" fn bloomline_filter_with_bits_per_key(
     or_record(None, || boxed(|| Ok(Filter(BloomFilter::with_bits_per_key(expected_keys, bits_per_key)?))))
 }
 
-/// Creates an empty filter of `n_blocks` blocks of 64 bytes, with `k` probes per key, from 1 to 16.
+/// Creates an empty filter of `n_blocks` blocks of 64 bytes in one module, with `k` probes per key, from 1 to 16.
 ///
 /// Returns null if `n_blocks` or `k` is out of range (BLOOMLINE_SIZING), or if memory cannot be allocated
 /// (BLOOMLINE_OUT_OF_MEMORY).
@@ -207,8 +225,8 @@ pub(crate) unsafe fn look_up_batch(
     })
 }
 
-/// Starts loading the cache line of a hash that you will look up or insert a little later. Prefetching in many filters
-/// before probing them overlaps their cache misses. Does nothing for a null filter.
+/// Starts loading the first cache line of a hash that you will look up or insert a little later. Prefetching in many
+/// filters before probing them overlaps their cache misses. Does nothing for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_prefetch(filter: Option<&Filter>, hash: u64) {
     if let Some(Filter(filter)) = filter {
@@ -219,7 +237,7 @@ pub extern "C" fn bloomline_filter_prefetch(filter: Option<&Filter>, hash: u64) 
 /// Inserts all keys of `other` into `filter`, bit for bit as if they had been inserted one by one. `filter` and `other`
 /// may be the same.
 ///
-/// Returns BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed. `filter` is then unchanged.
+/// Returns BLOOMLINE_MISMATCH if the filters differ in blocks, modules, k or seed. `filter` is then unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_filter_union_with(filter: *mut Filter, other: *const Filter) -> Status {
     // SAFETY: this function's contract is the same.
@@ -229,7 +247,7 @@ pub unsafe extern "C" fn bloomline_filter_union_with(filter: *mut Filter, other:
 /// Keeps in `filter` the keys that are possibly present in both filters. A key inserted into both is never lost.
 /// `filter` and `other` may be the same.
 ///
-/// Returns BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed. `filter` is then unchanged.
+/// Returns BLOOMLINE_MISMATCH if the filters differ in blocks, modules, k or seed. `filter` is then unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_filter_intersect_with(
     filter: *mut Filter,
@@ -264,16 +282,16 @@ unsafe fn combine(
 /// Makes the filter `factor` times smaller. It is then, bit for bit, the filter that would have been built with
 /// `factor` times fewer blocks. So you can size a filter for the worst case, then fold it to what was needed.
 ///
-/// Returns BLOOMLINE_SIZING if `factor` does not divide the number of blocks, or BLOOMLINE_OUT_OF_MEMORY if memory for
-/// the folded filter cannot be allocated. The filter is then unchanged.
+/// Returns BLOOMLINE_SIZING if `factor` does not divide the number of blocks of each module, or BLOOMLINE_OUT_OF_MEMORY
+/// if memory for the folded filter cannot be allocated. The filter is then unchanged.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_fold(filter: Option<&mut Filter>, factor: usize) -> Status {
     status_of(|| Ok(not_null(filter, "filter")?.0.fold(factor)?))
 }
 
 /// Folds the filter as far as its estimated false-positive rate stays at or below `fpr`. Does nothing if the rate is
-/// already above `fpr`. How far a filter can be folded depends on the divisors of its number of blocks, so a power of
-/// two leaves the most choice.
+/// already above `fpr`. How far a filter can be folded depends on the divisors of a module's number of blocks, so a
+/// power of two leaves the most choice.
 ///
 /// Returns BLOOMLINE_SIZING if `fpr` is not in (0, 1), or BLOOMLINE_OUT_OF_MEMORY if memory for the folded filter
 /// cannot be allocated. The filter is then unchanged.
@@ -291,13 +309,20 @@ pub extern "C" fn bloomline_filter_clear(filter: Option<&mut Filter>) -> Status 
     })
 }
 
-/// Returns the number of probes per key, 1 to 16, or 0 for a null filter.
+/// Returns the number of probes per key in each module, 1 to 16, or 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_k(filter: Option<&Filter>) -> u32 {
     or_record(0, || Ok(not_null(filter, "filter")?.0.k()))
 }
 
-/// Returns the number of blocks of 64 bytes, or 0 for a null filter.
+/// Returns the number of modules, 1 to 16, or 0 for a null filter. A lookup of a present key touches one cache line of
+/// each module.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_filter_n_modules(filter: Option<&Filter>) -> usize {
+    or_record(0, || Ok(not_null(filter, "filter")?.0.n_modules()))
+}
+
+/// Returns the number of blocks of 64 bytes of all modules, or 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_n_blocks(filter: Option<&Filter>) -> usize {
     or_record(0, || Ok(not_null(filter, "filter")?.0.n_blocks()))

@@ -28,9 +28,10 @@ pub extern "C" fn bloomline_mix(weak: u64) -> u64 {
     mix(weak)
 }
 
-/// Sets `out` to the bits per key at which the best k reaches the false-positive rate `fpr`.
+/// Sets `out` to the bits per key at which a filter of many keys reaches the false-positive rate `fpr`, with the number
+/// of modules of `bloomline_filter_with_fpr`.
 ///
-/// Returns BLOOMLINE_SIZING if `fpr` is not in [1.263e-8, 1), or BLOOMLINE_INVALID_ARGUMENT if `out` is null. `out` is
+/// Returns BLOOMLINE_SIZING if `fpr` is not in [5.432e-13, 1), or BLOOMLINE_INVALID_ARGUMENT if `out` is null. `out` is
 /// then unchanged.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_bits_per_key(fpr: f64, out: Option<&mut MaybeUninit<f64>>) -> Status {
@@ -40,7 +41,7 @@ pub extern "C" fn bloomline_bits_per_key(fpr: f64, out: Option<&mut MaybeUninit<
     })
 }
 
-/// Sets `out` to the false-positive rate at `bits_per_key` with `k` probes, by the exact model of blocks.
+/// Sets `out` to the false-positive rate of one module at `bits_per_key` with `k` probes, by the exact model of blocks.
 ///
 /// Returns BLOOMLINE_SIZING if `bits_per_key` is not in (0, 64] or `k` is not 1 to 16, or BLOOMLINE_INVALID_ARGUMENT if
 /// `out` is null. `out` is then unchanged.
@@ -52,8 +53,8 @@ pub extern "C" fn bloomline_fpr(bits_per_key: f64, k: u32, out: Option<&mut Mayb
     })
 }
 
-/// Sets `out` to the k with the lowest false-positive rate at `bits_per_key`, or to 8 instead of 9 where 9 would save
-/// less than 1% of the bits, because a lookup with 9 probes can be 1.6 times slower.
+/// Sets `out` to the k with the lowest false-positive rate of one module at `bits_per_key`, or to 8 instead of 9 where 9
+/// would save less than 1% of the bits, because a lookup with 9 probes can be 1.6 times slower.
 ///
 /// Returns BLOOMLINE_SIZING if `bits_per_key` is not in (0, 64], or BLOOMLINE_INVALID_ARGUMENT if `out` is null. `out`
 /// is then unchanged.

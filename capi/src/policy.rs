@@ -9,16 +9,15 @@ use bloomline_core::FilterBuilder;
 use bloomline_core::sstable::FilterPolicy;
 
 use crate::buffer::{allocated_with_length, borrowed, borrowed_bytes, boxed, not_null};
-use crate::error::{Error, or_record};
+use crate::error::{Error, Status, or_record, status_of};
 
 /// Creates and queries the filters of a database, like LevelDB's FilterPolicy.
 ///
 /// Filters are compact bytes with seed 0. They are self-describing, so a policy reads filters of any bits per key. Any
 /// number of threads may use a policy at once.
 ///
-/// At false-positive rates of 0.1% and below, which is 15.73 bits per key and above, larger filters have two modules. A
-/// policy and `bloomline_compact_contains` read such filters, but `bloomline_view_from_compact` returns null
-/// (BLOOMLINE_DECODE).
+/// At false-positive rates below 0.05%, which is 17.46 bits per key and above, larger filters have two modules. See
+/// `bloomline_policy_set_most_modules`.
 pub struct Policy {
     policy: FilterPolicy,
     unusable_filters: AtomicU64,
@@ -62,11 +61,29 @@ pub extern "C" fn bloomline_policy_with_bits_per_key(bits_per_key: f64) -> Optio
 
 /// Creates a policy whose filters have a false-positive rate of at most `fpr`.
 ///
-/// Returns null if `fpr` is not in [1.263e-8, 1) (BLOOMLINE_SIZING), or if a little memory cannot be allocated
+/// Returns null if `fpr` is not in [5.432e-13, 1) (BLOOMLINE_SIZING), or if a little memory cannot be allocated
 /// (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_policy_with_fpr(fpr: f64) -> Option<Box<Policy>> {
     or_record(None, || boxed(|| Ok(Policy::new(FilterPolicy::with_fpr(fpr)?))))
+}
+
+/// Lets filters have at most `most_modules` modules, 1 to 16. Pass 1 for a database that mostly asks for keys that it
+/// has, so that each lookup touches one cache line, or 4 for the fewest bits. The policy still reads filters of any
+/// number of modules.
+///
+/// Returns BLOOMLINE_SIZING if `most_modules` is not 1 to 16, or the policy's false-positive rate is out of reach for as
+/// few modules. The policy is then unchanged.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_policy_set_most_modules(
+    policy: Option<&mut Policy>,
+    most_modules: usize,
+) -> Status {
+    status_of(|| {
+        let Policy { policy, .. } = not_null(policy, "policy")?;
+        *policy = policy.clone().with_most_modules(most_modules)?;
+        Ok(())
+    })
 }
 
 /// Frees a policy, which no thread may be using. Does nothing if `policy` is null.

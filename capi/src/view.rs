@@ -3,7 +3,6 @@
 use core::ffi::c_void;
 use core::slice;
 
-use bloomline_core::variants::ModularView;
 use bloomline_core::{BloomView, DecodeError, hash_key};
 use memmap2::Mmap;
 
@@ -84,7 +83,7 @@ pub unsafe extern "C" fn bloomline_view_from_standalone(bytes: *const c_void, n:
 }
 
 /// `bloomline_view_from_standalone` without reading the filter's bits, for mapped bytes that are too many to read.
-/// Checks only the footer, the last 64 bytes.
+/// Checks only the footer, the last 64 bytes, and what precedes it in a filter of several modules, their checksums.
 ///
 /// If bits are damaged, lookups return false for keys that were inserted, and nothing reports it. Call
 /// `bloomline_view_verify` when there is time, or rely on a checksum of your own.
@@ -154,7 +153,7 @@ pub unsafe extern "C" fn bloomline_view_contains_batch(
     unsafe { look_up_batch(not_null(view, "view"), hashes, n, found) }
 }
 
-/// Starts loading the cache line of a hash that you will look up a little later. Does nothing for a null view.
+/// Starts loading the first cache line of a hash that you will look up a little later. Does nothing for a null view.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_prefetch(view: Option<&View>, hash: u64) {
     if let Some(View { view, .. }) = view {
@@ -162,14 +161,20 @@ pub extern "C" fn bloomline_view_prefetch(view: Option<&View>, hash: u64) {
     }
 }
 
-/// Returns the number of probes per key, 1 to 16, or 0 for a null view.
+/// Returns the number of probes per key in each module, 1 to 16, or 0 for a null view.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_k(view: Option<&View>) -> u32 {
     or_record(0, || Ok(not_null(view, "view")?.view.k()))
 }
 
-/// Returns the number of blocks of 64 bytes that lookups choose from. In filters of few keys they overlap. Returns 0
-/// for a null view.
+/// Returns the number of modules, 1 to 16, or 0 for a null view. See `bloomline_filter_n_modules`.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_view_n_modules(view: Option<&View>) -> usize {
+    or_record(0, || Ok(not_null(view, "view")?.view.n_modules()))
+}
+
+/// Returns the number of blocks of 64 bytes that lookups choose from, of all modules. In filters of few keys they
+/// overlap. Returns 0 for a null view.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_n_blocks(view: Option<&View>) -> usize {
     or_record(0, || Ok(not_null(view, "view")?.view.n_blocks()))
@@ -221,6 +226,5 @@ pub unsafe extern "C" fn bloomline_compact_contains_hash(bytes: *const c_void, n
 }
 
 fn compact_contains(bytes: &[u8], hash: u64) -> bool {
-    let modules = || ModularView::from_compact(bytes).map(|view| view.contains_hash(hash));
-    BloomView::from_compact(bytes).map(|view| view.contains_hash(hash)).or_else(|_| modules()).unwrap_or(true)
+    BloomView::from_compact(bytes).map(|view| view.contains_hash(hash)).unwrap_or(true)
 }

@@ -160,7 +160,7 @@ static void sizes(void) {
   SUCCEEDS(bloomline_bits_per_key(0.01, &value) == BLOOMLINE_OK);
   CHECK(value > 9.9 && value < 10);
   FAILS(BLOOMLINE_SIZING, "between 0 and 1", bloomline_bits_per_key(1, &value) == BLOOMLINE_SIZING);
-  FAILS(BLOOMLINE_SIZING, "out of reach", bloomline_bits_per_key(1e-9, &value) == BLOOMLINE_SIZING);
+  FAILS(BLOOMLINE_SIZING, "out of reach", bloomline_bits_per_key(1e-13, &value) == BLOOMLINE_SIZING);
   CHECK(value > 9.9 && value < 10);
   NULL_FAILS("out", bloomline_bits_per_key(0.01, NULL) == BLOOMLINE_INVALID_ARGUMENT);
 
@@ -186,8 +186,10 @@ static void filters_are_made(void) {
   CHECK(bloomline_filter_seed(filter) == 0);
   bloomline_filter_free(filter);
   FAILS(BLOOMLINE_SIZING, "between 0 and 1", bloomline_filter_with_fpr(KEYS, 0) == NULL);
-  FAILS(BLOOMLINE_SIZING, "use an exact structure", bloomline_filter_with_fpr(KEYS, 1e-9) == NULL);
-  FAILS(BLOOMLINE_SIZING, "address space", bloomline_filter_with_fpr(TOO_LONG, 1e-6) == NULL);
+  FAILS(BLOOMLINE_SIZING, "use an exact structure", bloomline_filter_with_fpr(KEYS, 1e-13) == NULL);
+  FAILS(BLOOMLINE_SIZING, "use an exact structure", bloomline_filter_with_fpr_within(KEYS, 1e-9, 1) == NULL);
+  FAILS(BLOOMLINE_SIZING, "address space", bloomline_filter_with_fpr_within(TOO_LONG, 1e-6, 1) == NULL);
+  FAILS(BLOOMLINE_SIZING, "modules must be 1 to 16, not 0", bloomline_filter_with_fpr_within(KEYS, 1e-6, 0) == NULL);
 
   filter = bloomline_filter_with_bits_per_key(0, 10);
   CHECK(filter != NULL && bloomline_filter_n_blocks(filter) == 1);
@@ -196,6 +198,7 @@ static void filters_are_made(void) {
 
   filter = bloomline_filter_with_blocks(3, 16);
   CHECK(filter != NULL && bloomline_filter_n_blocks(filter) == 3 && bloomline_filter_k(filter) == 16);
+  CHECK(bloomline_filter_n_modules(filter) == 1);
   bloomline_filter_free(filter);
   FAILS(BLOOMLINE_SIZING, "blocks of 64 bytes on this machine, not 0", bloomline_filter_with_blocks(0, 6) == NULL);
   FAILS(BLOOMLINE_OUT_OF_MEMORY, "cannot allocate", bloomline_filter_with_blocks(SIZE_MAX / 256, 6) == NULL);
@@ -372,6 +375,7 @@ static void a_null_filter(void) {
   NULL_FAILS("filter", bloomline_filter_shrink_to_fpr(NULL, 0.5) == BLOOMLINE_INVALID_ARGUMENT);
   NULL_FAILS("filter", bloomline_filter_clear(NULL) == BLOOMLINE_INVALID_ARGUMENT);
   NULL_FAILS("filter", bloomline_filter_k(NULL) == 0);
+  NULL_FAILS("filter", bloomline_filter_n_modules(NULL) == 0);
   NULL_FAILS("filter", bloomline_filter_n_blocks(NULL) == 0);
   NULL_FAILS("filter", bloomline_filter_byte_len(NULL) == 0);
   NULL_FAILS("filter", bloomline_filter_seed(NULL) == 0);
@@ -451,6 +455,13 @@ static void bytes_of_filters(void) {
     insert_all(filter);
     both_forms(filter);
     bloomline_filter_clear(filter);
+    both_forms(filter);
+    bloomline_filter_free(filter);
+  }
+  for (size_t n_modules = 1; n_modules <= 3; ++n_modules) {
+    bloomline_filter_t *filter = bloomline_filter_with_fpr_within(KEYS, 1e-6, n_modules);
+    CHECK(bloomline_filter_n_modules(filter) == n_modules);
+    insert_all(filter);
     both_forms(filter);
     bloomline_filter_free(filter);
   }
@@ -561,6 +572,7 @@ static void null_and_malformed_bytes(void) {
   CHECK(found);
   NULL_FAILS("view", bloomline_view_verify(NULL) == BLOOMLINE_INVALID_ARGUMENT);
   NULL_FAILS("view", bloomline_view_k(NULL) == 0);
+  NULL_FAILS("view", bloomline_view_n_modules(NULL) == 0);
   NULL_FAILS("view", bloomline_view_n_blocks(NULL) == 0);
   NULL_FAILS("view", bloomline_view_seed(NULL) == 0);
   NULL_FAILS("view", bloomline_view_to_filter(NULL) == NULL);
@@ -673,6 +685,7 @@ static void atomic_filters(void) {
   NULL_FAILS("filter", bloomline_atomic_filter_into_filter(NULL) == NULL);
   NULL_FAILS("filter", bloomline_atomic_filter_to_filter(NULL) == NULL);
   NULL_FAILS("filter", bloomline_atomic_filter_k(NULL) == 0);
+  NULL_FAILS("filter", bloomline_atomic_filter_n_modules(NULL) == 0);
   NULL_FAILS("filter", bloomline_atomic_filter_n_blocks(NULL) == 0);
   NULL_FAILS("filter", bloomline_atomic_filter_byte_len(NULL) == 0);
   NULL_FAILS("filter", bloomline_atomic_filter_seed(NULL) == 0);
@@ -805,13 +818,24 @@ static void builders(void) {
   bloomline_free(bytes);
   bloomline_builder_free(builder);
 
-  builder = bloomline_builder_with_fpr(0.001);
-  CHECK(builder != NULL);
+  builder = bloomline_builder_with_fpr(1e-9);
+  FAILS(BLOOMLINE_SIZING, "out of reach", bloomline_builder_set_most_modules(builder, 1) == BLOOMLINE_SIZING);
+  FAILS(BLOOMLINE_SIZING, "not 17", bloomline_builder_set_most_modules(builder, 17) == BLOOMLINE_SIZING);
+  for (unsigned most_modules = 2; most_modules <= 3; ++most_modules) {
+    SUCCEEDS(bloomline_builder_set_most_modules(builder, most_modules) == BLOOMLINE_OK);
+    for (unsigned i = 0; i < KEYS; ++i) bloomline_builder_insert_hash(builder, present[i]);
+    FAILS(BLOOMLINE_NOT_EMPTY, "before the first key",
+          bloomline_builder_set_most_modules(builder, 2) == BLOOMLINE_NOT_EMPTY);
+    filter = bloomline_builder_finish(builder);
+    CHECK(has_all(filter) && bloomline_filter_n_modules(filter) == most_modules);
+    bloomline_filter_free(filter);
+  }
   bloomline_builder_free(builder);
   bloomline_builder_free(NULL);
   FAILS(BLOOMLINE_SIZING, "bits per key", bloomline_builder_with_bits_per_key(65) == NULL);
   FAILS(BLOOMLINE_SIZING, "between 0 and 1", bloomline_builder_with_fpr(-1) == NULL);
   NULL_FAILS("builder", bloomline_builder_set_seed(NULL, 7) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("builder", bloomline_builder_set_most_modules(NULL, 1) == BLOOMLINE_INVALID_ARGUMENT);
   NULL_FAILS("builder", bloomline_builder_insert(NULL, "ant", 3) == BLOOMLINE_INVALID_ARGUMENT);
   NULL_FAILS("builder", bloomline_builder_insert_hash(NULL, 42) == BLOOMLINE_INVALID_ARGUMENT);
   NULL_FAILS("builder", bloomline_builder_hash_key(NULL, "ant", 3) == 0);
@@ -822,37 +846,92 @@ static void builders(void) {
   CHECK(length == 0);
 }
 
-/* With each other, and with the size of a filter of `KEYS` keys. */
-static void policies_agree(const bloomline_policy_t *policy, size_t size) {
+/* With each other, and with the size of a filter of `KEYS` keys. Frees both. */
+static void writers_agree(bloomline_policy_t *policy, bloomline_builder_t *builder, size_t size) {
+  CHECK(policy != NULL && builder != NULL);
   for (size_t n = 0; n <= KEYS; n += n < 127 ? 1 : 97) {
-    size_t length, of_hashes;
+    size_t length, of_hashes, of_builder;
     char *filter = bloomline_policy_create_filter(policy, keys, lengths, n, &length);
     char *same = bloomline_policy_create_filter_from_hashes(policy, present, n, &of_hashes);
     CHECK(filter != NULL && length != 0);
     CHECK(same != NULL && same_bytes(filter, length, same, of_hashes));
+    for (size_t i = 0; i < n; ++i) bloomline_builder_insert_hash(builder, present[i]);
+    void *built = bloomline_builder_finish_compact(builder, &of_builder);
+    CHECK(built != NULL && same_bytes(filter, length, built, of_builder));
     CHECK(n != KEYS || length == size);
     for (size_t i = 0; i < n; ++i) {
       CHECK(bloomline_policy_key_may_match(policy, keys[i], lengths[i], filter, length));
     }
     bloomline_free(filter);
     bloomline_free(same);
+    bloomline_free(built);
   }
+  bloomline_policy_free(policy);
+  bloomline_builder_free(builder);
 }
 
-static void policies_of_low_rates(void) {
-  uint64_t hashes[3000];
-  for (uint64_t i = 0; i < 3000; ++i) hashes[i] = bloomline_mix(i);
-  bloomline_policy_t *policy = bloomline_policy_with_fpr(0.0001);
-  size_t length;
-  char *filter = bloomline_policy_create_filter_from_hashes(policy, hashes, 3000, &length);
-  CHECK(filter != NULL && length % 64 == 2);
-  for (uint64_t i = 0; i < 3000; ++i) CHECK(bloomline_compact_contains_hash(filter, length, hashes[i]));
-  SUCCEEDS(!bloomline_compact_contains_hash(filter, length, bloomline_mix(4000)));
-  SUCCEEDS(!bloomline_policy_key_may_match(policy, "cat", 3, filter, length));
-  SUCCEEDS(!bloomline_compact_contains(filter, length, "cat", 3));
-  FAILS(BLOOMLINE_DECODE, "several modules", bloomline_view_from_compact(filter, length) == NULL);
+/* One handle for any number of modules. */
+static void filters_of_two_modules(void) {
+  bloomline_filter_t *filter = bloomline_filter_with_fpr(KEYS, 0.0001), *read;
+  bloomline_policy_t *policy = bloomline_policy_with_bits_per_key(10);
+  size_t n;
+  insert_all(filter);
+  CHECK(has_all(filter) && bloomline_filter_n_modules(filter) == 2);
+  char *bytes = (char *)bloomline_filter_to_compact(filter, &n);
+  for (unsigned i = 0; i < KEYS; ++i) {
+    CHECK(bloomline_compact_contains(bytes, n, keys[i], lengths[i]));
+    CHECK(bloomline_compact_contains_hash(bytes, n, present[i]));
+    CHECK(bloomline_policy_key_may_match(policy, keys[i], lengths[i], bytes, n));
+  }
+  SUCCEEDS(!bloomline_compact_contains(bytes, n, "cat", 3));
+  SUCCEEDS(!bloomline_compact_contains_hash(bytes, n, bloomline_mix(0)));
+  SUCCEEDS(!bloomline_policy_key_may_match(policy, "cat", 3, bytes, n));
   CHECK(bloomline_policy_unusable_filters(policy) == 0);
-  bloomline_free(filter);
+  bloomline_policy_free(policy);
+  bloomline_view_t *view = bloomline_view_from_compact(bytes, n);
+  CHECK(view != NULL && view_has_all(view) && bloomline_view_n_modules(view) == 2);
+  bloomline_view_free(view);
+  view = bloomline_view_from_compact_with_seed(bytes, n, 7);
+  CHECK(view != NULL && bloomline_view_seed(view) == 7 && bloomline_view_contains_hash(view, present[0]));
+  bloomline_view_free(view);
+  bloomline_free(bytes);
+
+  SUCCEEDS(bloomline_filter_write_file(filter, file_path) == BLOOMLINE_OK);
+  bloomline_filter_free(filter);
+  view = bloomline_view_from_file(file_path);
+  CHECK(view != NULL && view_has_all(view) && bloomline_view_n_modules(view) == 2);
+  bloomline_view_free(view);
+  read = bloomline_filter_from_file(file_path);
+  CHECK(read != NULL && has_all(read) && bloomline_filter_n_modules(read) == 2);
+  bloomline_atomic_filter_t *shared = bloomline_atomic_filter_from_filter(read);
+  CHECK(bloomline_atomic_filter_n_modules(shared) == 2 && bloomline_atomic_filter_contains(shared, "999", 3));
+  bloomline_atomic_filter_free(shared);
+}
+
+/* Compact bytes of one module end in one byte more than whole blocks, and of several modules in two. */
+static void numbers_of_modules(void) {
+  const struct {
+    double fpr;
+    size_t most_modules, size;
+  } rates[] = {{0.001, 0, 31 * 64 + 1}, {0.001, 2, 30 * 64 + 2}, {0.0001, 0, 40 * 64 + 2}, {0.0001, 1, 44 * 64 + 1},
+               {1e-6, 0, 62 * 64 + 2},  {1e-9, 0, 93 * 64 + 2},  {1e-12, 0, 124 * 64 + 2}};
+  for (size_t i = 0; i < sizeof rates / sizeof *rates; ++i) {
+    bloomline_policy_t *policy = bloomline_policy_with_fpr(rates[i].fpr);
+    bloomline_builder_t *builder = bloomline_builder_with_fpr(rates[i].fpr);
+    if (rates[i].most_modules != 0) {
+      SUCCEEDS(bloomline_policy_set_most_modules(policy, rates[i].most_modules) == BLOOMLINE_OK);
+      SUCCEEDS(bloomline_builder_set_most_modules(builder, rates[i].most_modules) == BLOOMLINE_OK);
+    }
+    writers_agree(policy, builder, rates[i].size);
+  }
+  writers_agree(bloomline_policy_with_bits_per_key(10), bloomline_builder_with_bits_per_key(10), 20 * 64 + 1);
+  writers_agree(bloomline_policy_with_bits_per_key(20), bloomline_builder_with_bits_per_key(20), 40 * 64 + 2);
+  writers_agree(bloomline_policy_with_bits_per_key(64), bloomline_builder_with_bits_per_key(64), 126 * 64 + 2);
+
+  bloomline_policy_t *policy = bloomline_policy_with_fpr(1e-9);
+  FAILS(BLOOMLINE_SIZING, "out of reach", bloomline_policy_set_most_modules(policy, 1) == BLOOMLINE_SIZING);
+  FAILS(BLOOMLINE_SIZING, "not 17", bloomline_policy_set_most_modules(policy, 17) == BLOOMLINE_SIZING);
+  NULL_FAILS("policy", bloomline_policy_set_most_modules(NULL, 1) == BLOOMLINE_INVALID_ARGUMENT);
   bloomline_policy_free(policy);
 }
 
@@ -860,13 +939,8 @@ static void policies(void) {
   const char *some[3] = {"ant", NULL, "bee"};
   size_t some_lengths[3] = {3, 0, 3}, length;
   uint64_t hash = 42;
-  bloomline_policy_t *policy = bloomline_policy_with_fpr(0.001);
-  CHECK(policy != NULL);
-  policies_agree(policy, 30 * 64 + 2); /* Two modules. */
-  bloomline_policy_free(policy);
-  policy = bloomline_policy_with_bits_per_key(10);
+  bloomline_policy_t *policy = bloomline_policy_with_bits_per_key(10);
   CHECK(policy != NULL && strncmp(bloomline_policy_name(), "bloomline.", 10) == 0);
-  policies_agree(policy, 20 * 64 + 1);
 
   char *filter = bloomline_policy_create_filter(policy, some, some_lengths, 3, &length);
   CHECK(filter != NULL);
@@ -909,16 +983,16 @@ static void policies(void) {
 }
 
 /* Reads what another program wrote from docs/format.md, and writes the same bytes, bit for bit. */
-static void a_golden(const char *name, uint64_t seed, bloomline_view_t *open(const void *, size_t),
-                     allocator *allocate) {
+static void a_golden(const char *name, size_t n_modules, size_t n_blocks, uint32_t k, uint64_t seed,
+                     bloomline_view_t *open(const void *, size_t), allocator *allocate) {
   size_t n, length;
   void *golden = read_golden(name, &n);
   bloomline_view_t *view = open(golden, n);
-  CHECK(view != NULL && bloomline_view_n_blocks(view) == 100 && bloomline_view_k(view) == 11);
-  CHECK(bloomline_view_seed(view) == seed && view_has_all(view));
+  CHECK(view != NULL && bloomline_view_n_modules(view) == n_modules && bloomline_view_n_blocks(view) == n_blocks);
+  CHECK(bloomline_view_k(view) == k && bloomline_view_seed(view) == seed && view_has_all(view));
+  bloomline_filter_t *filter = bloomline_view_to_filter(view);
   bloomline_view_free(view);
-  bloomline_filter_t *filter = bloomline_filter_with_blocks(100, 11);
-  bloomline_filter_set_seed(filter, seed);
+  bloomline_filter_clear(filter);
   insert_all(filter);
   void *bytes = allocate(filter, &length);
   CHECK(same_bytes(bytes, length, golden, n));
@@ -928,8 +1002,10 @@ static void a_golden(const char *name, uint64_t seed, bloomline_view_t *open(con
 }
 
 static void goldens(void) {
-  a_golden("compact-100-blocks.bin", 0, bloomline_view_from_compact, bloomline_filter_to_compact);
-  a_golden("standalone-100-blocks.bin", 0x5eed, bloomline_view_from_standalone, bloomline_filter_to_standalone);
+  a_golden("compact-100-blocks.bin", 1, 100, 11, 0, bloomline_view_from_compact, bloomline_filter_to_compact);
+  a_golden("compact-2-modules.bin", 2, 40, 7, 0, bloomline_view_from_compact, bloomline_filter_to_compact);
+  a_golden("standalone-100-blocks.bin", 1, 100, 11, 0x5eed, bloomline_view_from_standalone,
+           bloomline_filter_to_standalone);
   size_t n;
   void *golden = read_golden("compact-short-1.bin", &n);
   CHECK(bloomline_compact_contains(golden, n, "ant", 3) && bloomline_compact_contains(golden, n, "bee", 3));
@@ -997,7 +1073,8 @@ int main(int argc, char **argv) {
   files();
   builders();
   policies();
-  policies_of_low_rates();
+  filters_of_two_modules();
+  numbers_of_modules();
   goldens();
   two_threads_look_up_at_once();
   printf("bloomline %s on %s: passed\n", bloomline_version(), bloomline_kernel_name());

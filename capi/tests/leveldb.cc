@@ -323,6 +323,26 @@ void appends_to_what_is_there() {
   CHECK(policy->KeyMayMatch("ant", of_no_number), "a filter of a negative number of keys hides a key");
 }
 
+// A filter of several modules has one byte more after its blocks.
+void limits_modules() {
+  const std::vector<std::string> many = new_keys(1000, 0);
+  const std::vector<leveldb::Slice> slices(many.begin(), many.end());
+  const auto size = [&](const leveldb::FilterPolicy &policy) {
+    std::string filter;
+    policy.CreateFilter(slices.data(), 1000, &filter);
+    return filter.size();
+  };
+  CHECK(size(bloomline::LevelDBFilterPolicy(20)) % 64 == 2, "not several modules");
+  CHECK(size(bloomline::LevelDBFilterPolicy(20, 1)) % 64 == 1, "not one module");
+  std::string message = "no exception";
+  try {
+    bloomline::LevelDBFilterPolicy(20, 17);
+  } catch (const std::invalid_argument &error) {
+    message = error.what();
+  }
+  CHECK(message.find("not 17") != std::string::npos, message);
+}
+
 // Of any length, zero included, with any bytes.
 void keeps_odd_keys() {
   std::map<std::string, std::string> expected;
@@ -716,10 +736,11 @@ struct Test {
 
 #define TEST(function) {#function, function}
 constexpr Test kTests[] = {
-    TEST(appends_to_what_is_there),    TEST(survives_compressible_values),
-    TEST(survives_random_values),      TEST(keeps_odd_keys),
-    TEST(serves_several_threads),      TEST(policies_may_change),
-    TEST(damaged_filter_blocks),       TEST(paranoid_checks_detect_damaged_lanes),
+    TEST(appends_to_what_is_there), TEST(limits_modules),
+    TEST(survives_compressible_values), TEST(survives_random_values),
+    TEST(keeps_odd_keys), TEST(serves_several_threads),
+    TEST(policies_may_change), TEST(damaged_filter_blocks),
+    TEST(paranoid_checks_detect_damaged_lanes),
 };
 
 }  // namespace

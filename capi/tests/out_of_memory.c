@@ -73,6 +73,7 @@ static uint64_t hashes[KEYS];
 
 static void filters(void) {
   SWEEP_NEW(bloomline_filter_t, bloomline_filter_with_fpr(KEYS, 0.01), bloomline_filter_free);
+  SWEEP_NEW(bloomline_filter_t, bloomline_filter_with_fpr_within(KEYS, 0.01, 2), bloomline_filter_free);
   SWEEP_NEW(bloomline_filter_t, bloomline_filter_with_bits_per_key(KEYS, 10), bloomline_filter_free);
   SWEEP_NEW(bloomline_filter_t, bloomline_filter_with_blocks(64, 6), bloomline_filter_free);
   bloomline_filter_t *filter = bloomline_filter_with_blocks(64, 6), *converted;
@@ -106,6 +107,9 @@ static void filters(void) {
   bloomline_atomic_filter_t *shared = bloomline_atomic_filter_with_blocks(64, 6);
   SWEEP(1, status = bloomline_atomic_filter_set_seed(shared, 7), status == BLOOMLINE_OK,
         bloomline_atomic_filter_seed(shared) == 0 && bloomline_atomic_filter_n_blocks(shared) == 64);
+  SWEEP_NEW(void, bloomline_atomic_filter_to_standalone(shared, &length), bloomline_free);
+  bloomline_atomic_filter_free(shared);
+  shared = bloomline_atomic_filter_with_fpr(KEYS, 0.0001); /* Two modules, with a checksum of each. */
   SWEEP_NEW(void, bloomline_atomic_filter_to_standalone(shared, &length), bloomline_free);
   bloomline_atomic_filter_free(shared);
   SWEEP(1, status = bloomline_filter_write_standalone(filter, buffer, sizeof buffer, &length), status == BLOOMLINE_OK,
@@ -146,6 +150,8 @@ static void builders(void) {
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
     const size_t n = sizes[i], n_added = n + n / 2;
     bloomline_builder_t *builder = bloomline_builder_with_bits_per_key(10);
+    bloomline_status_t is_set;
+    SWEEP(0, is_set = bloomline_builder_set_most_modules(builder, 1), is_set == BLOOMLINE_OK, false);
     for (int form = 0; form < 2; ++form) {
       for (size_t key = 0; key < n_added; ++key) {
         bloomline_status_t status;
@@ -187,6 +193,8 @@ static void policies(void) {
   SWEEP_NEW(bloomline_policy_t, bloomline_policy_with_fpr(0.01), bloomline_policy_free);
   SWEEP_NEW(bloomline_policy_t, bloomline_policy_with_bits_per_key(10), bloomline_policy_free);
   bloomline_policy_t *policy = bloomline_policy_with_bits_per_key(10);
+  bloomline_status_t is_set;
+  SWEEP(0, is_set = bloomline_policy_set_most_modules(policy, 1), is_set == BLOOMLINE_OK, false);
   static const size_t sizes[] = {0, 34, 1000, KEYS};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
     size_t n = sizes[i], length;

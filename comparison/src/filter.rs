@@ -3,7 +3,6 @@
 
 use std::hint::black_box;
 
-use bloomline::variants::ModularBloomFilter;
 use bloomline::{BloomFilter, mix};
 use xorf::Filter as _;
 
@@ -96,14 +95,11 @@ macro_rules! one_by_one {
 one_by_one!(BloomFilter, BloomFilter::byte_len, insert, contains; fn fill(&mut self, hashes: &[u64]) {
     self.insert_batch(hashes);
 });
-one_by_one!(ModularBloomFilter, ModularBloomFilter::byte_len; fn fill(&mut self, hashes: &[u64]) {
-    self.insert_batch(hashes);
-});
 one_by_one!(fastbloom::BloomFilter, |filter: &Self| filter.num_bits() / 8, insert, contains);
 one_by_one!(sbbf_rs_safe::Filter, |filter: &Self| filter.as_bytes().len());
 
 /// A filter of bloomline through `insert_batch` and `contains_batch`.
-pub struct Batch<F>(pub F);
+pub struct Batch(pub BloomFilter);
 
 /// A realistic batch for a caller, and small enough to leave the L1 cache to the filter.
 pub const BATCH: usize = 1024;
@@ -127,28 +123,21 @@ fn count_in_batches(hashes: &[u64], with_branch: bool, look_up: impl Fn(&[u64], 
     count
 }
 
-macro_rules! in_batches {
-    ($filter:ty) => {
-        impl Filter for Batch<$filter> {
-            fn byte_len(&self) -> usize {
-                self.0.byte_len()
-            }
+impl Filter for Batch {
+    fn byte_len(&self) -> usize {
+        self.0.byte_len()
+    }
 
-            #[inline(never)]
-            fn insert_all(&mut self, hashes: &[u64]) {
-                hashes.chunks(BATCH).for_each(|hashes| self.0.insert_batch(hashes));
-            }
+    #[inline(never)]
+    fn insert_all(&mut self, hashes: &[u64]) {
+        hashes.chunks(BATCH).for_each(|hashes| self.0.insert_batch(hashes));
+    }
 
-            #[inline(never)]
-            fn count(&self, hashes: &[u64], with_branch: bool) -> usize {
-                count_in_batches(hashes, with_branch, |hashes, found| self.0.contains_batch(hashes, found))
-            }
-        }
-    };
+    #[inline(never)]
+    fn count(&self, hashes: &[u64], with_branch: bool) -> usize {
+        count_in_batches(hashes, with_branch, |hashes, found| self.0.contains_batch(hashes, found))
+    }
 }
-
-in_batches!(BloomFilter);
-in_batches!(ModularBloomFilter);
 
 /// The bytes of a bloomline filter in small pages, in a build whose own filters use huge pages.
 #[cfg(feature = "huge-pages")]

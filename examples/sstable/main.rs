@@ -2,7 +2,7 @@
 //! with bloomline's.
 //!
 //! ```text
-//! cargo run --release --example sstable -- [KEYS]      # default: 50000
+//! cargo run --release --example sstable -- [KEYS [BITS_PER_KEY]]      # default: 50000 10
 //! ```
 //!
 //! Exits with code 1 if a get is wrong, or a file cannot be read or written.
@@ -19,16 +19,17 @@ use bloomline::sstable::FilterPolicy;
 use bloomline::variants::StandardBloomFilter;
 use table::{Result, Table};
 
-const BITS_PER_KEY: f64 = 10.0;
 /// They overlap, as in level 0 of an LSM tree: a get may have to search all of them.
 const TABLES: usize = 4;
 const ROUNDS: usize = 5;
 
 fn main() -> Result<ExitCode> {
-    let present = keys(env::args().nth(1).map_or(Ok(50_000), |number| number.parse())?);
+    let mut arguments = env::args().skip(1);
+    let present = keys(arguments.next().map_or(Ok(50_000), |number| number.parse())?);
+    let bits_per_key = arguments.next().map_or(Ok(10.0), |number| number.parse())?;
     // Each of these sorts right behind a present key.
     let missing: Vec<_> = present.iter().map(|key| format!("{key}\n")).collect();
-    let databases = databases(&present, &FilterPolicy::with_bits_per_key(BITS_PER_KEY)?)?;
+    let databases = databases(&present, &FilterPolicy::with_bits_per_key(bits_per_key)?)?;
     let mut rounds = [const { [Vec::new(), Vec::new()] }; 3];
     for _ in 0..ROUNDS {
         // Each round times all databases, so that other load on the machine slows all of them.
@@ -39,7 +40,7 @@ fn main() -> Result<ExitCode> {
     }
 
     let (n, tables, mut wrong, mut missing_ns) = (present.len(), databases[0].len(), 0, Vec::new());
-    println!("{n} keys in {tables} tables, files in memory; filters of {BITS_PER_KEY} bits per key\n");
+    println!("{n} keys in {tables} tables, files in memory; filters of {bits_per_key} bits per key\n");
     println!("             false      a missing get        a present get      keys");
     println!("filter     positives    reads        ns     reads        ns     lost");
     for (name, rounds) in ["none", "standard", "bloomline"].iter().zip(&mut rounds) {

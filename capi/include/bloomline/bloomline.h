@@ -59,11 +59,11 @@ enum bloomline_status_t
    */
   BLOOMLINE_INVALID_ARGUMENT = 1,
   /**
-   * A size, a false-positive rate, a k or a fold factor is out of range.
+   * A size, a false-positive rate, a k, a number of modules or a fold factor is out of range.
    */
   BLOOMLINE_SIZING = 2,
   /**
-   * The filters differ in blocks, k or seed, so they cannot be combined.
+   * The filters differ in blocks, modules, k or seed, so they cannot be combined.
    */
   BLOOMLINE_MISMATCH = 3,
   /**
@@ -79,7 +79,7 @@ enum bloomline_status_t
    */
   BLOOMLINE_BUFFER_TOO_SMALL = 6,
   /**
-   * A seed can only be set before the first key, and keys have been inserted.
+   * Seeds and numbers of modules can only be set before the first key, and keys have been inserted.
    */
   BLOOMLINE_NOT_EMPTY = 7,
   /**
@@ -122,6 +122,9 @@ typedef struct bloomline_builder_t bloomline_builder_t;
 /**
  * A set of keys. A lookup answers "definitely absent" or "possibly present", and touches one cache line.
  *
+ * At false-positive rates below 0.05%, filters are divided into two modules, which must both have a key, because they
+ * then need fewer bits. Lookups still touch one cache line for nearly all absent keys, but two for present keys.
+ *
  * Keys cannot be removed. Memory is fixed at construction. With more keys than it was sized for, the filter stays
  * correct, but its false-positive rate rises.
  */
@@ -133,9 +136,8 @@ typedef struct bloomline_filter_t bloomline_filter_t;
  * Filters are compact bytes with seed 0. They are self-describing, so a policy reads filters of any bits per key. Any
  * number of threads may use a policy at once.
  *
- * At false-positive rates of 0.1% and below, which is 15.73 bits per key and above, larger filters have two modules. A
- * policy and `bloomline_compact_contains` read such filters, but `bloomline_view_from_compact` returns null
- * (BLOOMLINE_DECODE).
+ * At false-positive rates below 0.05%, which is 17.46 bits per key and above, larger filters have two modules. See
+ * `bloomline_policy_set_most_modules`.
  */
 typedef struct bloomline_policy_t bloomline_policy_t;
 
@@ -172,10 +174,19 @@ void bloomline_clear_error(void);
  * rate of 1% needs 9.9 bits per key. The size is rounded up, by at most 1% or one block, to a number of blocks that
  * has many divisors, so that `bloomline_filter_fold` can at least halve it.
  *
- * Returns null if `fpr` is not in [1.263e-8, 1) or the filter is larger than the address space (BLOOMLINE_SIZING), or
+ * Returns null if `fpr` is not in [5.432e-13, 1) or the filter is larger than the address space (BLOOMLINE_SIZING), or
  * if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
  */
 bloomline_filter_t *bloomline_filter_with_fpr(size_t expected_keys, double fpr);
+
+/**
+ * `bloomline_filter_with_fpr` with at most `most_modules` modules, 1 to 16. Pass 1 if most lookups are of present keys,
+ * so that each touches one cache line, or 4 for the fewest bits.
+ *
+ * Also returns null if `most_modules` is not 1 to 16, or `fpr` is out of reach for as few modules, which is below
+ * 1.263e-8 for one (BLOOMLINE_SIZING).
+ */
+bloomline_filter_t *bloomline_filter_with_fpr_within(size_t expected_keys, double fpr, size_t most_modules);
 
 /**
  * Creates an empty filter with `bits_per_key` for each of `expected_keys` distinct keys, rounded up to whole blocks of
@@ -187,7 +198,7 @@ bloomline_filter_t *bloomline_filter_with_fpr(size_t expected_keys, double fpr);
 bloomline_filter_t *bloomline_filter_with_bits_per_key(size_t expected_keys, double bits_per_key);
 
 /**
- * Creates an empty filter of `n_blocks` blocks of 64 bytes, with `k` probes per key, from 1 to 16.
+ * Creates an empty filter of `n_blocks` blocks of 64 bytes in one module, with `k` probes per key, from 1 to 16.
  *
  * Returns null if `n_blocks` or `k` is out of range (BLOOMLINE_SIZING), or if memory cannot be allocated
  * (BLOOMLINE_OUT_OF_MEMORY).
@@ -274,8 +285,8 @@ bloomline_status_t bloomline_filter_contains_batch(const bloomline_filter_t *fil
                                                    bool *found);
 
 /**
- * Starts loading the cache line of a hash that you will look up or insert a little later. Prefetching in many filters
- * before probing them overlaps their cache misses. Does nothing for a null filter.
+ * Starts loading the first cache line of a hash that you will look up or insert a little later. Prefetching in many
+ * filters before probing them overlaps their cache misses. Does nothing for a null filter.
  */
 void bloomline_filter_prefetch(const bloomline_filter_t *filter, uint64_t hash);
 
@@ -283,7 +294,7 @@ void bloomline_filter_prefetch(const bloomline_filter_t *filter, uint64_t hash);
  * Inserts all keys of `other` into `filter`, bit for bit as if they had been inserted one by one. `filter` and `other`
  * may be the same.
  *
- * Returns BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed. `filter` is then unchanged.
+ * Returns BLOOMLINE_MISMATCH if the filters differ in blocks, modules, k or seed. `filter` is then unchanged.
  */
 bloomline_status_t bloomline_filter_union_with(bloomline_filter_t *filter, const bloomline_filter_t *other);
 
@@ -291,7 +302,7 @@ bloomline_status_t bloomline_filter_union_with(bloomline_filter_t *filter, const
  * Keeps in `filter` the keys that are possibly present in both filters. A key inserted into both is never lost.
  * `filter` and `other` may be the same.
  *
- * Returns BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed. `filter` is then unchanged.
+ * Returns BLOOMLINE_MISMATCH if the filters differ in blocks, modules, k or seed. `filter` is then unchanged.
  */
 bloomline_status_t bloomline_filter_intersect_with(bloomline_filter_t *filter, const bloomline_filter_t *other);
 
@@ -299,15 +310,15 @@ bloomline_status_t bloomline_filter_intersect_with(bloomline_filter_t *filter, c
  * Makes the filter `factor` times smaller. It is then, bit for bit, the filter that would have been built with
  * `factor` times fewer blocks. So you can size a filter for the worst case, then fold it to what was needed.
  *
- * Returns BLOOMLINE_SIZING if `factor` does not divide the number of blocks, or BLOOMLINE_OUT_OF_MEMORY if memory for
- * the folded filter cannot be allocated. The filter is then unchanged.
+ * Returns BLOOMLINE_SIZING if `factor` does not divide the number of blocks of each module, or BLOOMLINE_OUT_OF_MEMORY
+ * if memory for the folded filter cannot be allocated. The filter is then unchanged.
  */
 bloomline_status_t bloomline_filter_fold(bloomline_filter_t *filter, size_t factor);
 
 /**
  * Folds the filter as far as its estimated false-positive rate stays at or below `fpr`. Does nothing if the rate is
- * already above `fpr`. How far a filter can be folded depends on the divisors of its number of blocks, so a power of
- * two leaves the most choice.
+ * already above `fpr`. How far a filter can be folded depends on the divisors of a module's number of blocks, so a
+ * power of two leaves the most choice.
  *
  * Returns BLOOMLINE_SIZING if `fpr` is not in (0, 1), or BLOOMLINE_OUT_OF_MEMORY if memory for the folded filter
  * cannot be allocated. The filter is then unchanged.
@@ -320,12 +331,18 @@ bloomline_status_t bloomline_filter_shrink_to_fpr(bloomline_filter_t *filter, do
 bloomline_status_t bloomline_filter_clear(bloomline_filter_t *filter);
 
 /**
- * Returns the number of probes per key, 1 to 16, or 0 for a null filter.
+ * Returns the number of probes per key in each module, 1 to 16, or 0 for a null filter.
  */
 uint32_t bloomline_filter_k(const bloomline_filter_t *filter);
 
 /**
- * Returns the number of blocks of 64 bytes, or 0 for a null filter.
+ * Returns the number of modules, 1 to 16, or 0 for a null filter. A lookup of a present key touches one cache line of
+ * each module.
+ */
+size_t bloomline_filter_n_modules(const bloomline_filter_t *filter);
+
+/**
+ * Returns the number of blocks of 64 bytes of all modules, or 0 for a null filter.
  */
 size_t bloomline_filter_n_blocks(const bloomline_filter_t *filter);
 
@@ -443,7 +460,7 @@ bloomline_view_t *bloomline_view_from_standalone(const void *bytes, size_t n);
 
 /**
  * `bloomline_view_from_standalone` without reading the filter's bits, for mapped bytes that are too many to read.
- * Checks only the footer, the last 64 bytes.
+ * Checks only the footer, the last 64 bytes, and what precedes it in a filter of several modules, their checksums.
  *
  * If bits are damaged, lookups return false for keys that were inserted, and nothing reports it. Call
  * `bloomline_view_verify` when there is time, or rely on a checksum of your own.
@@ -488,18 +505,23 @@ bloomline_status_t bloomline_view_contains_batch(const bloomline_view_t *view,
                                                  bool *found);
 
 /**
- * Starts loading the cache line of a hash that you will look up a little later. Does nothing for a null view.
+ * Starts loading the first cache line of a hash that you will look up a little later. Does nothing for a null view.
  */
 void bloomline_view_prefetch(const bloomline_view_t *view, uint64_t hash);
 
 /**
- * Returns the number of probes per key, 1 to 16, or 0 for a null view.
+ * Returns the number of probes per key in each module, 1 to 16, or 0 for a null view.
  */
 uint32_t bloomline_view_k(const bloomline_view_t *view);
 
 /**
- * Returns the number of blocks of 64 bytes that lookups choose from. In filters of few keys they overlap. Returns 0
- * for a null view.
+ * Returns the number of modules, 1 to 16, or 0 for a null view. See `bloomline_filter_n_modules`.
+ */
+size_t bloomline_view_n_modules(const bloomline_view_t *view);
+
+/**
+ * Returns the number of blocks of 64 bytes that lookups choose from, of all modules. In filters of few keys they
+ * overlap. Returns 0 for a null view.
  */
 size_t bloomline_view_n_blocks(const bloomline_view_t *view);
 
@@ -636,15 +658,15 @@ bloomline_status_t bloomline_atomic_filter_contains_batch(const bloomline_atomic
                                                           bool *found);
 
 /**
- * Starts loading the cache line of a hash that you will look up or insert a little later. Does nothing for a null
- * filter.
+ * Starts loading the first cache line of a hash that you will look up or insert a little later. Does nothing for a
+ * null filter.
  */
 void bloomline_atomic_filter_prefetch(const bloomline_atomic_filter_t *filter, uint64_t hash);
 
 /**
  * Inserts all keys of `other`. Meanwhile, threads may insert and look up.
  *
- * Returns BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed. `filter` is then unchanged.
+ * Returns BLOOMLINE_MISMATCH if the filters differ in blocks, modules, k or seed. `filter` is then unchanged.
  */
 bloomline_status_t bloomline_atomic_filter_union_with(const bloomline_atomic_filter_t *filter,
                                                       const bloomline_filter_t *other);
@@ -655,12 +677,17 @@ bloomline_status_t bloomline_atomic_filter_union_with(const bloomline_atomic_fil
 bloomline_status_t bloomline_atomic_filter_clear(bloomline_atomic_filter_t *filter);
 
 /**
- * Returns the number of probes per key, 1 to 16, or 0 for a null filter.
+ * Returns the number of probes per key in each module, 1 to 16, or 0 for a null filter.
  */
 uint32_t bloomline_atomic_filter_k(const bloomline_atomic_filter_t *filter);
 
 /**
- * Returns the number of blocks of 64 bytes, or 0 for a null filter.
+ * Returns the number of modules, 1 to 16, or 0 for a null filter. See `bloomline_filter_n_modules`.
+ */
+size_t bloomline_atomic_filter_n_modules(const bloomline_atomic_filter_t *filter);
+
+/**
+ * Returns the number of blocks of 64 bytes of all modules, or 0 for a null filter.
  */
 size_t bloomline_atomic_filter_n_blocks(const bloomline_atomic_filter_t *filter);
 
@@ -734,8 +761,8 @@ bloomline_filter_t *bloomline_filter_from_file(const char *path);
 bloomline_view_t *bloomline_view_from_file(const char *path);
 
 /**
- * `bloomline_view_from_file` without reading the filter's bits, for files that are too large to read. Checks only the
- * footer, the last 64 bytes. Lookups read what they need of the file.
+ * `bloomline_view_from_file` without reading the filter's bits, for files that are too large to read. Checks only what
+ * `bloomline_view_from_standalone_unverified` does. Lookups read what they need of the file.
  *
  * If bits are damaged, lookups return false for keys that were inserted, and nothing reports it. Call
  * `bloomline_view_verify` when there is time, or rely on a checksum of your own.
@@ -753,7 +780,7 @@ bloomline_builder_t *bloomline_builder_with_bits_per_key(double bits_per_key);
 /**
  * Creates a builder of filters with a false-positive rate of at most `fpr`.
  *
- * Returns null if `fpr` is not in [1.263e-8, 1) (BLOOMLINE_SIZING), or if a little memory cannot be allocated
+ * Returns null if `fpr` is not in [5.432e-13, 1) (BLOOMLINE_SIZING), or if a little memory cannot be allocated
  * (BLOOMLINE_OUT_OF_MEMORY).
  */
 bloomline_builder_t *bloomline_builder_with_fpr(double fpr);
@@ -764,6 +791,14 @@ bloomline_builder_t *bloomline_builder_with_fpr(double fpr);
  * Returns BLOOMLINE_NOT_EMPTY if keys have been inserted. The builder is then unchanged.
  */
 bloomline_status_t bloomline_builder_set_seed(bloomline_builder_t *builder, uint64_t seed);
+
+/**
+ * Lets the filters of an empty builder have at most `most_modules` modules. See `bloomline_policy_set_most_modules`.
+ *
+ * Returns BLOOMLINE_SIZING if `most_modules` is not 1 to 16, or the builder's false-positive rate is out of reach for
+ * as few modules, or BLOOMLINE_NOT_EMPTY if keys have been inserted. The builder is then unchanged.
+ */
+bloomline_status_t bloomline_builder_set_most_modules(bloomline_builder_t *builder, size_t most_modules);
 
 /**
  * Frees a builder. Does nothing if `builder` is null.
@@ -824,10 +859,20 @@ bloomline_policy_t *bloomline_policy_with_bits_per_key(double bits_per_key);
 /**
  * Creates a policy whose filters have a false-positive rate of at most `fpr`.
  *
- * Returns null if `fpr` is not in [1.263e-8, 1) (BLOOMLINE_SIZING), or if a little memory cannot be allocated
+ * Returns null if `fpr` is not in [5.432e-13, 1) (BLOOMLINE_SIZING), or if a little memory cannot be allocated
  * (BLOOMLINE_OUT_OF_MEMORY).
  */
 bloomline_policy_t *bloomline_policy_with_fpr(double fpr);
+
+/**
+ * Lets filters have at most `most_modules` modules, 1 to 16. Pass 1 for a database that mostly asks for keys that it
+ * has, so that each lookup touches one cache line, or 4 for the fewest bits. The policy still reads filters of any
+ * number of modules.
+ *
+ * Returns BLOOMLINE_SIZING if `most_modules` is not 1 to 16, or the policy's false-positive rate is out of reach for as
+ * few modules. The policy is then unchanged.
+ */
+bloomline_status_t bloomline_policy_set_most_modules(bloomline_policy_t *policy, size_t most_modules);
 
 /**
  * Frees a policy, which no thread may be using. Does nothing if `policy` is null.
@@ -899,15 +944,16 @@ uint64_t bloomline_hash_key(const void *key, size_t length, uint64_t seed);
 uint64_t bloomline_mix(uint64_t weak);
 
 /**
- * Sets `out` to the bits per key at which the best k reaches the false-positive rate `fpr`.
+ * Sets `out` to the bits per key at which a filter of many keys reaches the false-positive rate `fpr`, with the number
+ * of modules of `bloomline_filter_with_fpr`.
  *
- * Returns BLOOMLINE_SIZING if `fpr` is not in [1.263e-8, 1), or BLOOMLINE_INVALID_ARGUMENT if `out` is null. `out` is
+ * Returns BLOOMLINE_SIZING if `fpr` is not in [5.432e-13, 1), or BLOOMLINE_INVALID_ARGUMENT if `out` is null. `out` is
  * then unchanged.
  */
 bloomline_status_t bloomline_bits_per_key(double fpr, double *out);
 
 /**
- * Sets `out` to the false-positive rate at `bits_per_key` with `k` probes, by the exact model of blocks.
+ * Sets `out` to the false-positive rate of one module at `bits_per_key` with `k` probes, by the exact model of blocks.
  *
  * Returns BLOOMLINE_SIZING if `bits_per_key` is not in (0, 64] or `k` is not 1 to 16, or BLOOMLINE_INVALID_ARGUMENT if
  * `out` is null. `out` is then unchanged.
@@ -915,8 +961,8 @@ bloomline_status_t bloomline_bits_per_key(double fpr, double *out);
 bloomline_status_t bloomline_fpr(double bits_per_key, uint32_t k, double *out);
 
 /**
- * Sets `out` to the k with the lowest false-positive rate at `bits_per_key`, or to 8 instead of 9 where 9 would save
- * less than 1% of the bits, because a lookup with 9 probes can be 1.6 times slower.
+ * Sets `out` to the k with the lowest false-positive rate of one module at `bits_per_key`, or to 8 instead of 9 where 9
+ * would save less than 1% of the bits, because a lookup with 9 probes can be 1.6 times slower.
  *
  * Returns BLOOMLINE_SIZING if `bits_per_key` is not in (0, 64], or BLOOMLINE_INVALID_ARGUMENT if `out` is null. `out`
  * is then unchanged.

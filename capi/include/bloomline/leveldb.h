@@ -93,13 +93,15 @@ class LevelDBFilterPolicy : public leveldb::FilterPolicy {
    * if `bits_per_key` is not in (0, 64]; if exceptions are disabled, prints the error and aborts.
    */
   explicit LevelDBFilterPolicy(double bits_per_key) : policy_(bloomline_policy_with_bits_per_key(bits_per_key)) {
-    if (policy_ != nullptr) return;
-#if defined(__cpp_exceptions) || defined(__EXCEPTIONS) || defined(_CPPUNWIND)
-    throw std::invalid_argument(bloomline_last_error());
-#else
-    std::fprintf(stderr, "bloomline: %s\n", bloomline_last_error());
-    std::abort();
-#endif
+    Require(policy_ != nullptr);
+  }
+
+  /**
+   * Creates filters of at most `most_modules` modules: see bloomline_policy_set_most_modules. Reports a number that is
+   * not 1 to 16 as above.
+   */
+  LevelDBFilterPolicy(double bits_per_key, size_t most_modules) : LevelDBFilterPolicy(bits_per_key) {
+    Require(bloomline_policy_set_most_modules(policy_, most_modules) == BLOOMLINE_OK);
   }
 
   LevelDBFilterPolicy(const LevelDBFilterPolicy &) = delete;
@@ -140,6 +142,16 @@ class LevelDBFilterPolicy : public leveldb::FilterPolicy {
   uint64_t unusable_filters() const { return bloomline_policy_unusable_filters(policy_); }
 
  private:
+  static void Require(bool is_valid) {
+    if (is_valid) return;
+#if defined(__cpp_exceptions) || defined(__EXCEPTIONS) || defined(_CPPUNWIND)
+    throw std::invalid_argument(bloomline_last_error());
+#else
+    std::fprintf(stderr, "bloomline: %s\n", bloomline_last_error());
+    std::abort();
+#endif
+  }
+
   // LevelDB creates filters of tens of keys: for those, arrays on the stack save allocations.
   static constexpr size_t kFew = 256;
 

@@ -1,6 +1,6 @@
 //! The plots of the pages.
 
-use bloomline::sizing::{self, ModularSizing, standard::StandardSizing};
+use bloomline::sizing::{self, Sizing, standard::StandardSizing};
 use bloomline_comparison::line_up::{
     BASELINE, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, ROCKSDB, ROCKSDB_DEBIAN, SBBF, XORF,
 };
@@ -63,13 +63,13 @@ pub fn all(page: &Page) -> Vec<(String, String)> {
 /// What a false-positive rate costs in each kind of filter. Computed by the model, without measurements.
 pub fn bits_by_rate() -> (String, String) {
     type Bits = fn(usize, f64) -> Option<u64>;
-    fn modular(keys: usize, fpr: f64, most: usize) -> Option<u64> {
-        Some(8 * ModularSizing::for_fpr(keys, fpr, most).ok()?.byte_len() as u64)
+    fn within(keys: usize, fpr: f64, most_modules: usize) -> Option<u64> {
+        Some(8 * Sizing::for_fpr_within(keys as u64, fpr, most_modules).ok()?.byte_len() as u64)
     }
     let kinds: [(_, _, Bits); 4] = [
-        ("BloomFilter", "#d53e00", |keys, fpr| modular(keys, fpr, 1)),
-        ("up to 2 modules", "#e68c00", |keys, fpr| modular(keys, fpr, 2)),
-        ("up to 4 modules", "#009169", |keys, fpr| modular(keys, fpr, 4)),
+        ("one module", "#d53e00", |keys, fpr| within(keys, fpr, 1)),
+        ("up to 2 modules", "#e68c00", |keys, fpr| within(keys, fpr, 2)),
+        ("up to 4 modules", "#009169", |keys, fpr| within(keys, fpr, 4)),
         ("standard filter", "#823ca0", |keys, fpr| Some(StandardSizing::for_fpr(keys, fpr).ok()?.bit_len())),
     ];
     const KEYS: usize = 10_000_000;
