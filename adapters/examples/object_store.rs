@@ -114,7 +114,8 @@ async fn main() -> anyhow::Result<()> {
 }
 
 async fn measure(store_name: &str, store: impl ObjectStore) -> anyhow::Result<()> {
-    let sizing = Sizing::for_fpr(KEYS / SEGMENTS, FPR)?; // one for all, as a bank requires
+    // One for all, and of one module, as a bank requires.
+    let sizing = Sizing::for_fpr_within((KEYS / SEGMENTS) as u64, FPR, 1)?;
     let mut filters = Vec::new();
     for segment in 0..SEGMENTS {
         let mut filter = BloomFilter::with_sizing(sizing)?;

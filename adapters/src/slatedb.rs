@@ -5,7 +5,6 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bloomline::sizing::standard::StandardSizing;
-use bloomline::sstable::FilterPolicy;
 use bloomline::variants::StandardBloomFilter;
 use bloomline::{AlignedBytes, BuildError, FilterBuilder, OwnedView, StandaloneFooter};
 use bytes::{BufMut, Bytes};
@@ -92,9 +91,10 @@ impl slatedb::FilterPolicy for Bloomline {
         self.filter(<OwnedView<AlignedBytes>>::decode(data))
     }
 
-    /// At least the size of the filter, which is rounded up. Without prefixes, because their number is unknown.
+    /// Rather too much, because each of up to four modules is rounded up to whole blocks. Without prefixes, because
+    /// their number is unknown.
     fn estimate_size(&self, num_keys: usize) -> usize {
-        ((num_keys as f64 * self.of_one_module().bits_per_key() / 8.0) as usize).saturating_add(65)
+        ((num_keys as f64 * self.policy.bits_per_key() / 8.0) as usize).saturating_add(4 * 64 + 2)
     }
 
     fn supports_prefix_queries(&self) -> bool {
@@ -110,11 +110,6 @@ impl From<Bloomline> for Arc<dyn slatedb::FilterPolicy> {
 
 /// For SlateDB only. Other engines ignore these settings, and their filters have whole keys.
 impl Bloomline {
-    /// With one module, because SlateDB keeps filters open in an [`OwnedView`], which cannot open modules.
-    fn of_one_module(&self) -> FilterPolicy {
-        self.policy.clone().with_one_module()
-    }
-
     /// Adds the prefix of each key to the filters, so that `scan_prefix` skips SSTs without the prefix.
     ///
     /// Use SlateDB's [`PrefixExtractor`]s. A prefix needs as many bits as a key, once per SST. Without an extractor, a
@@ -338,7 +333,7 @@ impl<F> Builder<F> {
     fn new(policy: &Bloomline) -> Self {
         Self {
             policy: policy.clone(),
-            hashes: policy.of_one_module().builder(),
+            hashes: policy.policy.builder(),
             last_key: Bytes::new(),
             prefix_lens: Vec::new(),
             kind: PhantomData,

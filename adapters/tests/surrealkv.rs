@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use bloomline::mix;
+use bloomline::{BloomView, mix};
 use bloomline_adapters::Bloomline;
 use surrealkv::{
     CipherPreference, CompactRangeOptions, FilterPolicy, Mode, Options, SoftwareKeyManager, Transaction,
@@ -212,6 +212,34 @@ fn no_key_is_lost_through_overwrites_deletes_compactions_and_reopening() {
         );
         assert_eq!(policy.unusable_filters(), 0);
         drop(transaction);
+        database.close(tree);
+    }
+}
+
+/// The number of modules follows from the bits per key and the number of keys.
+#[test]
+fn no_key_is_lost_at_any_bits_per_key() {
+    const KEYS: u64 = 2_000;
+    for bits_per_key in [4.0, 10.0, 16.0, 24.0, 32.0] {
+        let options = options().with_target_file_size(1 << 20).with_index_partition_size(64 << 10);
+        let database = Database::new(options);
+        let policy = Bloomline::with_bits_per_key(bits_per_key).unwrap();
+        let observed = Observed::new(Some(policy.clone().into()));
+        let tree = database.open(Some(observed.clone()));
+        let mut model = Model::new();
+        database.write(&tree, &mut model, KEYS, 0);
+        compact(&tree);
+        database.close(tree);
+        let modules_of = |filter: &Vec<u8>| BloomView::from_compact(filter).unwrap().n_modules();
+        let most_modules = observed.created.lock().unwrap().iter().map(modules_of).max();
+        assert_eq!(most_modules, Some(if bits_per_key < 17.46 { 1 } else { 2 }), "{bits_per_key} bits");
+
+        let tree = database.open(Some(observed.clone()));
+        observed.counts();
+        assert_holds(&tree, &model, KEYS);
+        let (_, rejections) = observed.counts();
+        assert!(rejections > KEYS * 3 / 4, "{rejections} rejections at {bits_per_key} bits");
+        assert_eq!(policy.unusable_filters(), 0, "{bits_per_key} bits");
         database.close(tree);
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use arrow::array::{Array, BooleanArray, StructArray};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::datatypes::{DataType, Field, FieldRef};
+use bloomline::BloomView;
 use datafusion_common::tree_node::TreeNode;
 use datafusion_common::{Result, ScalarValue, plan_err};
 use datafusion_expr::logical_plan::Subquery;
@@ -18,7 +19,7 @@ use datafusion_expr::{
 };
 
 use crate::arguments::{Rows, exactly};
-use crate::filters::{self, View};
+use crate::filters;
 use crate::inspect;
 use crate::keys;
 use crate::reference::{self, Reference};
@@ -172,9 +173,7 @@ impl ScalarUDFImpl for Contains {
         }
         let registered = self.registered(&filter)?;
         let found = match (registered, key) {
-            (Some(registered), keys) => {
-                look_up(View::Blocked(registered.filter.as_view()), &*keys.into_array(rows.n)?)?
-            }
+            (Some(registered), keys) => look_up(registered.filter.as_view(), &*keys.into_array(rows.n)?)?,
             (None, keys) => look_up_references(&reference::of(NAME, filter)?, keys, rows.n)?,
         };
         rows.answer(Arc::new(found))
@@ -182,7 +181,7 @@ impl ScalarUDFImpl for Contains {
 }
 
 /// Looks up all keys in one filter.
-fn look_up(filter: View<'_>, keys: &dyn Array) -> Result<BooleanArray> {
+fn look_up(filter: BloomView<'_>, keys: &dyn Array) -> Result<BooleanArray> {
     let mut found = vec![0; keys.len().div_ceil(8)];
     let mut rest = &mut found[..];
     keys::for_each_chunk(keys, filter.seed(), &mut |hashes| {
@@ -258,7 +257,7 @@ mod tests {
     use bloomline::BloomFilter;
     use datafusion_expr::ColumnarValue;
 
-    use super::{NAME, View, look_up, look_up_references, reference};
+    use super::{NAME, look_up, look_up_references, reference};
 
     fn keys(n: usize) -> ColumnarValue {
         ColumnarValue::Array(Arc::new(Int64Array::from(vec![7; n])))
@@ -310,7 +309,7 @@ mod tests {
                 let numbers = cast(keys, &DataType::Int64).unwrap();
                 let expected =
                     numbers.as_primitive::<Int64Type>().iter().map(|key| key.map(|key| filter.contains(key)));
-                let found = look_up(View::Blocked(filter.as_view()), keys).unwrap();
+                let found = look_up(filter.as_view(), keys).unwrap();
                 assert!(found.iter().eq(expected), "{n} keys of {}", keys.data_type());
             }
         }

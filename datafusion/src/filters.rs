@@ -7,8 +7,7 @@ use arrow::array::{ArrayRef, AsArray, BinaryArray, BinaryViewArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, FieldRef, Fields};
-use bloomline::variants::ModularView;
-use bloomline::{BloomFilter, BloomView, BuildError, DecodeError, KeyEstimate, StandaloneKind};
+use bloomline::{BloomFilter, BloomView, BuildError};
 use datafusion_common::{
     DataFusionError, Result, exec_datafusion_err, plan_err, resources_datafusion_err, resources_err,
 };
@@ -44,62 +43,14 @@ pub fn check_type(function: &str, data_type: &DataType) -> Result<()> {
     }
 }
 
-/// A filter of either kind that SQL reads.
-#[derive(Clone, Copy)]
-pub enum View<'a> {
-    Blocked(BloomView<'a>),
-    Modular(ModularView<'a>),
-}
-
-/// The methods that both kinds have.
-macro_rules! methods {
-    ($(fn $name:ident($($argument:ident: $Type:ty),*) $(-> $Answer:ty)?;)*) => {
-        impl View<'_> {$(
-            pub fn $name(&self, $($argument: $Type),*) $(-> $Answer)? {
-                match self {
-                    Self::Blocked(view) => view.$name($($argument),*),
-                    Self::Modular(view) => view.$name($($argument),*),
-                }
-            }
-        )*}
-    };
-}
-methods! {
-    fn seed() -> u64;
-    fn contains_batch(hashes: &[u64], found: &mut [bool]);
-    fn contains_bitmap(hashes: &[u64], found: &mut [u8]);
-    fn estimated_keys() -> Option<KeyEstimate>;
-    fn estimated_fpr() -> f64;
-}
-
-impl<'a> View<'a> {
-    fn with(
-        bytes: &'a [u8],
-        blocked: fn(&'a [u8]) -> Result<BloomView<'a>, DecodeError>,
-        modular: fn(&'a [u8]) -> Result<ModularView<'a>, DecodeError>,
-    ) -> Result<Self, DecodeError> {
-        match StandaloneKind::of(bytes) {
-            Some(StandaloneKind::Modular) => modular(bytes).map(Self::Modular),
-            _ => blocked(bytes).map(Self::Blocked),
-        }
-    }
-}
-
 /// Opens standalone bytes, and checks all their bits.
-pub fn open<'a>(function: &str, bytes: &'a [u8]) -> Result<View<'a>> {
-    let opened = View::with(bytes, BloomView::from_standalone, ModularView::from_standalone);
-    opened.map_err(|error| failed(function, error))
+pub fn open<'a>(function: &str, bytes: &'a [u8]) -> Result<BloomView<'a>> {
+    BloomView::from_standalone(bytes).map_err(|error| failed(function, error))
 }
 
 /// Opens standalone bytes that [`open`] has checked before.
-pub fn open_unverified<'a>(function: &str, bytes: &'a [u8]) -> Result<View<'a>> {
-    let (blocked, modular) = (BloomView::from_standalone_unverified, ModularView::from_standalone_unverified);
-    View::with(bytes, blocked, modular).map_err(|error| failed(function, error))
-}
-
-/// [`open`], but only for filters that can be folded and united here.
-pub fn open_blocked<'a>(function: &str, bytes: &'a [u8]) -> Result<BloomView<'a>> {
-    BloomView::from_standalone(bytes).map_err(|error| failed(function, error))
+pub fn open_unverified<'a>(function: &str, bytes: &'a [u8]) -> Result<BloomView<'a>> {
+    BloomView::from_standalone_unverified(bytes).map_err(|error| failed(function, error))
 }
 
 /// Returns whether two structs have the same fields, but for nullability and metadata.

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, Float64Array, UInt64Array};
 use arrow::datatypes::DataType;
+use bloomline::BloomView;
 use datafusion_common::{Result, ScalarValue, plan_err};
 use datafusion_expr::expr::ScalarFunction;
 use datafusion_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
 
 use crate::arguments::{Rows, exactly};
-use crate::filters::{self, View};
+use crate::filters;
 
 const TAKES_FILTER: &str = "a filter";
 const TAKES_FILTER_AND_FPR: &str = "a filter and a false-positive rate";
@@ -88,12 +89,12 @@ impl ScalarUDFImpl for Inspect {
         match self.what {
             What::EstimatedKeys => {
                 let [filter] = exactly(name, TAKES_FILTER, args.args)?;
-                let estimate = |filter: View<'_>| Some(filter.estimated_keys()?.keys);
+                let estimate = |filter: BloomView<'_>| Some(filter.estimated_keys()?.keys);
                 rows.answer(Arc::new(each::<UInt64Array, _>(name, filter, estimate)?))
             }
             What::EstimatedFpr => {
                 let [filter] = exactly(name, TAKES_FILTER, args.args)?;
-                let estimate = |filter: View<'_>| Some(filter.estimated_fpr());
+                let estimate = |filter: BloomView<'_>| Some(filter.estimated_fpr());
                 rows.answer(Arc::new(each::<Float64Array, _>(name, filter, estimate)?))
             }
             What::Fold => {
@@ -110,7 +111,7 @@ impl ScalarUDFImpl for Inspect {
 fn each<A: FromIterator<Option<T>>, T>(
     name: &str,
     filters: ColumnarValue,
-    estimate: impl Fn(View<'_>) -> Option<T>,
+    estimate: impl Fn(BloomView<'_>) -> Option<T>,
 ) -> Result<A> {
     let filters = filters::of(name, filters)?;
     let of = |bytes: Option<&[u8]>| match bytes {
@@ -123,7 +124,7 @@ fn each<A: FromIterator<Option<T>>, T>(
 /// Folds each filter to the rate beside it, or the only filter to all rates.
 fn fold(name: &str, filters: &BinaryViewArray, fprs: &Float64Array) -> Result<ArrayRef> {
     let only = filters.len() == 1;
-    let open = |i| filters.is_valid(i).then(|| filters::open_blocked(name, filters.value(i))).transpose();
+    let open = |i| filters.is_valid(i).then(|| filters::open(name, filters.value(i))).transpose();
     let first = if only { open(0)? } else { None };
     let mut folded = Vec::new();
     for (i, fpr) in fprs.iter().enumerate() {

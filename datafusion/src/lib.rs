@@ -11,8 +11,6 @@
 //! | `bloom_fold(filter, fpr)` | Binary | a smaller filter of the same keys, with a rate of at most `fpr` |
 //!
 //! A filter is a binary value. It holds the standalone bytes of a [`BloomFilter`], which all packages read and write.
-//! `bloom_contains` and the estimates also read a
-//! [`ModularBloomFilter`](bloomline::variants::ModularBloomFilter).
 //! A key is text, binary or an integer of any width, also in views and dictionaries. Other types are refused, because
 //! [the rule](bloomline::format#keys-of-other-types) has no bytes for them. Null keys are not inserted, and looking one
 //! up returns null. The scalar functions return null for a null filter, but `bloom_filter_union` skips it. Bytes that

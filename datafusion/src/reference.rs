@@ -14,15 +14,14 @@ use arrow::array::{
 };
 use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Fields};
-use bloomline::variants::ModularView;
-use bloomline::{StandaloneFooter, hash_key};
+use bloomline::{BloomView, StandaloneFooter};
 use datafusion_common::{Result, ScalarValue, exec_err};
 use datafusion_expr::{
     ColumnarValue, ExpressionPlacement, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
 use crate::arguments::{Rows, exactly};
-use crate::filters::{self, View};
+use crate::filters;
 
 const NAME: &str = "bloom_reference";
 const TAKES: &str = "a filter";
@@ -40,11 +39,11 @@ pub fn is_reference(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Struct(found) if filters::same_fields(found, &fields()))
 }
 
-fn to(filters: BinaryViewArray, can_be_read: fn(&[u8]) -> bool) -> Result<StructArray> {
+fn to(filters: BinaryViewArray) -> Result<StructArray> {
     // Equal views are of the same bytes.
     let mut checked = HashMap::new();
     let is_intact = (0..filters.len()).map(|i| {
-        let check = || can_be_read(filters.value(i));
+        let check = || filters::open(NAME, filters.value(i)).is_ok();
         filters.is_valid(i) && *checked.entry(filters.views()[i]).or_insert_with(check)
     });
     let is_intact = BooleanArray::from_iter(is_intact.map(Some));
@@ -52,7 +51,7 @@ fn to(filters: BinaryViewArray, can_be_read: fn(&[u8]) -> bool) -> Result<Struct
     Ok(StructArray::try_new(fields(), vec![Arc::new(filters), Arc::new(is_intact)], nulls)?)
 }
 
-/// Folds filters to a rate. Filters that are damaged or cannot be folded stay as they are.
+/// Folds filters to a rate. Damaged filters stay as they are.
 fn folded(function: &str, filters: &BinaryViewArray, fpr: f64) -> Result<BinaryViewArray> {
     let mut folded = BinaryViewBuilder::new();
     // Equal views are of the same bytes.
@@ -68,7 +67,7 @@ fn folded(function: &str, filters: &BinaryViewArray, fpr: f64) -> Result<BinaryV
         rows.append_value(row);
         if row == next {
             let bytes = filters.value(i);
-            match filters::open_blocked(function, bytes) {
+            match filters::open(function, bytes) {
                 Ok(filter) => {
                     let filter = filters::folded(function, filter, fpr)?;
                     folded.append_value(filters::standalone(function, &filter)?);
@@ -89,12 +88,7 @@ pub fn checksum(filter: &ScalarValue) -> Option<u64> {
         }
         _ => return None,
     };
-    // A modular filter has a footer of its own.
-    let modular = || {
-        let view = ModularView::from_standalone_unverified(bytes).ok()?;
-        Some(hash_key(&bytes[view.byte_len()..], 0))
-    };
-    StandaloneFooter::read(bytes).ok().map(|footer| footer.body_checksum).or_else(modular)
+    StandaloneFooter::read(bytes).ok().map(|footer| footer.body_checksum)
 }
 
 /// References to the filters of an argument, one per row, or only one if it is a scalar.
@@ -106,7 +100,7 @@ pub fn of(function: &str, argument: ColumnarValue) -> Result<StructArray> {
         ColumnarValue::Array(references) if is_reference(references.data_type()) => {
             Ok(references.as_struct().clone())
         }
-        filters => to(filters::of(function, filters)?, |bytes| filters::open(NAME, bytes).is_ok()),
+        filters => to(filters::of(function, filters)?),
     }
 }
 
@@ -115,15 +109,14 @@ pub fn filters(references: &StructArray) -> &BinaryViewArray {
     references.column(0).as_binary_view()
 }
 
-/// Opens filter `i`. An error if its bytes are damaged or no filter, or if it was to be folded but cannot be.
-pub fn open<'a>(function: &str, references: &'a StructArray, i: usize) -> Result<View<'a>> {
+/// Opens filter `i`. An error if its bytes are damaged or no filter.
+pub fn open<'a>(function: &str, references: &'a StructArray, i: usize) -> Result<BloomView<'a>> {
     let bytes = filters(references).value(i);
     let is_intact = references.column(1).as_boolean();
     if is_intact.is_valid(i) && is_intact.value(i) {
         filters::open_unverified(function, bytes)
     } else {
-        filters::open(function, bytes)?;
-        filters::open_blocked(function, bytes).map(View::Blocked)
+        filters::open(function, bytes)
     }
 }
 
@@ -189,8 +182,7 @@ impl ScalarUDFImpl for Reference {
         rows.answer(Arc::new(match fpr {
             None => of(self.name(), filter)?,
             Some(ColumnarValue::Scalar(ScalarValue::Float64(Some(fpr)))) => {
-                let folded = folded(self.name(), &filters::of(self.name(), filter)?, fpr)?;
-                to(folded, |bytes| filters::open_blocked(NAME, bytes).is_ok())?
+                to(folded(self.name(), &filters::of(self.name(), filter)?, fpr)?)?
             }
             Some(_) => return exec_err!("{}: the false-positive rate must be a constant", self.name()),
         }))

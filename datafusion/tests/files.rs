@@ -2,15 +2,15 @@
 //!
 //! The CLI is the program that the environment variable BLOOMLINE_CLI names (`cargo build -p bloomline-cli`).
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
 use crate::common::{built, bytes, count, filter, hex, register, rows, session};
 use arrow::array::{BinaryArray, Int64Array};
-use bloomline::sizing::ModularSizing;
-use bloomline::variants::ModularBloomFilter;
-use bloomline::{BloomFilter, BloomView};
+use bloomline::sstable::FilterPolicy;
+use bloomline::{BloomFilter, FilterBuilder, Sizing};
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
 
 fn some_keys() -> impl Iterator<Item = String> {
@@ -63,39 +63,26 @@ async fn parquet_holds_filters_for_rust_and_for_sql() {
 }
 
 #[tokio::test]
-async fn rust_reads_what_sql_writes() {
-    let context = with_keys().await;
-    let bytes = filter(&context, "SELECT bloom_filter(url, 1000, 0.01) FROM t").await.unwrap();
-    let view = BloomView::from_standalone(&bytes).unwrap();
-    assert_eq!((view.seed(), view.known_keys()), (0, None));
-    assert!(some_keys().all(|key| view.contains(key)));
-    let mut by_hand = BloomFilter::with_fpr(1000, 0.01).unwrap();
-    by_hand.extend(some_keys());
-    assert_eq!(bytes, by_hand.to_standalone());
-}
-
-#[tokio::test]
 async fn sql_reads_what_rust_writes() {
     let context = with_keys().await;
-    let mut of_fpr = BloomFilter::with_fpr(1000, 1e-4).unwrap();
     let mut seeded = BloomFilter::with_bits_per_key(1000, 20.0).unwrap().with_seed(0x5eed).unwrap();
     let mut many_probes = BloomFilter::with_blocks(100, 13).unwrap();
     let mut short = BloomFilter::with_blocks(1, 16).unwrap();
-    let mut builder = bloomline::FilterBuilder::with_fpr(1e-4).unwrap();
+    // A high rate in each module, so that absent keys tell whether all modules are asked.
+    let modules = Sizing::new(60, 1).unwrap().with_modules(3).unwrap();
+    let mut modules = BloomFilter::with_sizing(modules).unwrap();
     for key in some_keys().step_by(2) {
-        of_fpr.insert(&key);
         seeded.insert(&key);
         many_probes.insert(&key);
-        builder.insert(&key);
+        modules.insert(&key);
     }
     let few = builder_of(&["https://example.org/0", "https://example.org/2"]);
     short.insert("https://example.org/0");
     short.insert("https://example.org/2");
     for (name, made, n) in [
-        ("by rate", of_fpr, 500),
         ("seeded", seeded, 500),
         ("13 probes", many_probes, 500),
-        ("of a builder", builder.finish().unwrap(), 500),
+        ("three modules", modules, 500),
         ("one block", short, 2),
         ("short", few, 2),
     ] {
@@ -103,9 +90,15 @@ async fn sql_reads_what_rust_writes() {
         assert!((n..n + 20).contains(&expected), "{name}: {expected}");
         context.deregister_table("f").unwrap();
         register_one(&context, "f", made.to_standalone());
+        let literal = format!("bloom_contains(x'{}', url)", hex(&made.to_standalone()));
+        // Column names do not consist of the filter's bytes.
+        let frame = context.sql(&format!("SELECT {literal} FROM t")).await.unwrap();
+        let column = frame.into_optimized_plan().unwrap().schema().field(0).name().clone();
+        assert!(column.starts_with("bloom_contains(<") && column.len() < 60, "{column}");
         for way in [
             "bloom_contains((SELECT filter FROM f), url)",
             "EXISTS (SELECT 1 FROM f WHERE bloom_contains(filter, url))",
+            &literal,
         ] {
             let found = count(&context, &format!("SELECT count(*) FROM t WHERE {way}")).await.unwrap();
             assert_eq!(found, expected, "{name}: {way}");
@@ -116,34 +109,53 @@ async fn sql_reads_what_rust_writes() {
     }
 }
 
+/// The number of modules follows from the rate and the number of keys.
 #[tokio::test]
-async fn sql_looks_up_keys_in_modular_filters() {
-    let context = with_keys().await;
-    // A high rate, so that absent keys tell whether all modules are asked.
-    let mut filter = ModularBloomFilter::with_sizing(ModularSizing::new(3, 2, 2).unwrap()).unwrap();
-    some_keys().step_by(2).for_each(|key| _ = filter.insert(key));
-    let expected = some_keys().filter(|key| filter.contains(key)).count() as i64;
-    assert!((520..980).contains(&expected), "{expected}");
-    let bytes = filter.to_standalone();
-    let literal = format!("bloom_contains(x'{}', url)", hex(&bytes));
-    register_one(&context, "f", bytes);
-    for way in [
-        "bloom_contains((SELECT filter FROM f), url)",
-        "EXISTS (SELECT 1 FROM f WHERE bloom_contains(filter, url))",
-        &literal,
-    ] {
-        let found = count(&context, &format!("SELECT count(*) FROM t WHERE {way}")).await.unwrap();
-        assert_eq!(found, expected, "{way}");
+async fn sql_and_rust_read_each_other_at_every_rate_and_size() {
+    let mut numbers_of_modules = BTreeSet::new();
+    for n in [100, 100_000] {
+        let context = session(&[]);
+        rows(&context, &format!("CREATE TABLE t AS SELECT value AS id FROM range({})", 2 * n)).await.unwrap();
+        for fpr in [0.01, 1e-3, 1e-4, 1e-6] {
+            let sql = format!("SELECT bloom_filter(id, {n}, {fpr}) FROM t WHERE id < {n}");
+            let of_sql = filter(&context, &sql).await.unwrap();
+            let mut of_rust = BloomFilter::with_fpr(n, fpr).unwrap();
+            of_rust.extend(0..n as i64);
+            assert_eq!(of_sql, of_rust.to_standalone(), "{n} keys at {fpr}");
+
+            let mut builder = FilterBuilder::with_fpr(fpr).unwrap();
+            builder.extend(0..n as i64);
+            let mut compact = vec![];
+            FilterPolicy::with_fpr(fpr).unwrap().create_filter(0..n as i64, &mut compact);
+            for (writer, made) in [
+                ("SQL", BloomFilter::from_standalone(&of_sql).unwrap()),
+                ("the builder", builder.finish().unwrap()),
+                ("the policy", BloomFilter::from_compact(&compact).unwrap()),
+            ] {
+                numbers_of_modules.insert(made.n_modules());
+                let expected = (0..2 * n as i64).filter(|&key| made.contains(key)).count() as i64;
+                context.deregister_table("f").unwrap();
+                register_one(&context, "f", made.to_standalone());
+                for of in ["filter", "bloom_filter_union(filter)"] {
+                    let sql =
+                        format!("SELECT count(*) FROM t WHERE bloom_contains((SELECT {of} FROM f), id)");
+                    let found = count(&context, &sql).await.unwrap();
+                    assert_eq!(found, expected, "{of} by {writer}, {n} keys at {fpr}");
+                }
+                let lost = format!(
+                    "SELECT count(*) FROM t WHERE id < {n} AND NOT bloom_contains(
+                         (SELECT bloom_fold(filter, 0.5) FROM f), id)"
+                );
+                assert_eq!(count(&context, &lost).await.unwrap(), 0, "by {writer}, {n} keys at {fpr}");
+            }
+        }
     }
-    // Column names do not consist of the filter's bytes.
-    let frame = context.sql(&format!("SELECT {literal} FROM t")).await.unwrap();
-    let name = frame.into_optimized_plan().unwrap().schema().field(0).name().clone();
-    assert!(name.starts_with("bloom_contains(<") && name.len() < 60, "{name}");
+    assert_eq!(numbers_of_modules, BTreeSet::from([1, 2]));
 }
 
 /// A filter of so few keys that its bytes are in the short form.
 fn builder_of(keys: &[&str]) -> BloomFilter {
-    let mut builder = bloomline::FilterBuilder::with_bits_per_key(20.0).unwrap();
+    let mut builder = FilterBuilder::with_bits_per_key(20.0).unwrap();
     keys.iter().for_each(|key| builder.insert(key));
     let mut compact = vec![];
     builder.finish_compact(&mut compact).unwrap();
@@ -203,8 +215,7 @@ async fn sql_reads_what_the_cli_writes() {
     let ids: String = (0..1000).step_by(5).map(|id| format!("{id}\n")).collect();
     std::fs::write(folder.join("ids.txt"), ids).unwrap();
 
-    // Filters of SQL have one module.
-    let build = ["build", "-q", "--fpr", "1e-6", "--modules", "1"];
+    let build = ["build", "-q", "--fpr", "1e-6"];
     run(&cli, folder, &[&build[..], &["--keys", "500", "-o", "even.bloom", "even.txt"]].concat());
     let even = std::fs::read(folder.join("even.bloom")).unwrap();
     let of_sql =

@@ -104,8 +104,8 @@ impl FilterPolicy {
         or_abort(builder.write_compact(filter));
     }
 
-    /// Bits for each distinct key, before rounding up, which adds up to 9 bytes to a short filter, and up to 65 to
-    /// whole blocks.
+    /// Bits for each distinct key, before rounding up, which adds up to 9 bytes to a short filter, up to 65 to the
+    /// blocks of one module, and up to 64 for each of several modules and 2.
     pub fn bits_per_key(&self) -> f64 {
         self.builder.bits_per_key()
     }

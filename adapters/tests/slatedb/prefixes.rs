@@ -1,8 +1,6 @@
 //! With prefix filters, no scan and no get loses a key, whichever extractors there have been, and filters answer scans
 //! of absent prefixes.
 
-use std::collections::BTreeSet;
-
 use bloomline::sizing::standard::StandardSizing;
 use bloomline::variants::StandardBloomFilter;
 use slatedb::IterationOrder;

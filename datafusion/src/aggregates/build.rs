@@ -130,11 +130,11 @@ fn sizing(expected_keys: &ScalarValue, fpr: &ScalarValue) -> Result<Sizing> {
     if keys.fract() != 0.0 || !(0.0..=9_007_199_254_740_992.0).contains(&keys) {
         return plan_err!("{NAME}: expected_keys must be a whole number from 0 to 2^53, not {expected_keys}");
     }
-    let keys = usize::try_from(keys as u64).unwrap_or(usize::MAX);
-    let sizing = Sizing::for_fpr(keys, number("fpr", fpr)?)
+    let sizing = Sizing::for_fpr(keys as u64, number("fpr", fpr)?)
         .map_err(|error| plan_datafusion_err!("{NAME}: {error}"))?
         .foldable();
-    let bytes = sizing.byte_len().saturating_add(StandaloneFooter::LEN);
+    let checksums = if sizing.n_modules() == 1 { 0 } else { 8 * sizing.n_modules() };
+    let bytes = sizing.byte_len().saturating_add(checksums + StandaloneFooter::LEN);
     if bytes > i32::MAX as usize {
         return plan_err!(
             "{NAME}: a filter of {bytes} bytes exceeds SQL's limit of {} bytes in a value: \
@@ -163,7 +163,7 @@ fn merge(filter: &mut Option<BloomFilter>, sizing: Sizing, state: &[u8]) -> Resu
         filter_of(filter, sizing)?.insert_hash(u64::from_le_bytes(hash));
         return Ok(());
     }
-    let state = filters::open_blocked(NAME, state)?;
+    let state = filters::open(NAME, state)?;
     filter_of(filter, sizing)?.union_with(state).map_err(|error| failed(NAME, error))
 }
 

@@ -81,7 +81,7 @@ struct Unions(Vec<BloomFilter>);
 
 impl Unions {
     fn add(&mut self, bytes: &[u8]) -> Result<()> {
-        let view = filters::open_blocked(NAME, bytes)?;
+        let view = filters::open(NAME, bytes)?;
         let mut united: Option<BloomFilter> = None;
         loop {
             let new = united.as_ref().map_or(view, BloomFilter::as_view);
@@ -103,7 +103,7 @@ impl Unions {
     /// The union of all. `None` if there were no filters.
     fn united(&mut self) -> Result<Option<BloomFilter>> {
         // Sorted, so that the error does not depend on the order of the rows.
-        self.0.sort_by_key(BloomFilter::n_blocks);
+        self.0.sort_by_key(|filter| (filter.n_modules(), filter.n_blocks()));
         let mut filters = self.0.drain(..);
         let Some(mut united) = filters.next() else { return Ok(None) };
         for filter in filters {
@@ -123,7 +123,7 @@ impl Unions {
 }
 
 fn divides(a: BloomView<'_>, b: BloomView<'_>) -> bool {
-    b.n_blocks().is_multiple_of(a.n_blocks())
+    a.n_modules() == b.n_modules() && b.n_blocks().is_multiple_of(a.n_blocks())
 }
 
 /// Unites two filters whose sizes divide each other, in the smaller size.

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 
+use bloomline::{BuildError, Sizing};
 use datafusion_common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion_common::{Result, config_err, extensions_options};
 
@@ -68,10 +69,16 @@ extensions_options! {
 }
 
 impl JoinFilterOptions {
+    /// The size of the filter of `keys` keys. It has one module at every rate, because many of the rows that are looked
+    /// up may have a partner.
+    pub(super) fn sizing(&self, keys: usize) -> Result<Sizing, BuildError> {
+        Sizing::for_fpr_within(keys as u64, self.fpr, 1)
+    }
+
     /// The most keys for which a filter of `max_bytes` has the rate `fpr`.
     pub(super) fn max_keys(&self) -> usize {
-        let bits_per_key = bloomline::Sizing::for_fpr(1 << 20, self.fpr)
-            .map_or(16.0, |sizing| sizing.byte_len() as f64 * 8.0 / f64::from(1 << 20));
+        let bits_per_key =
+            self.sizing(1 << 20).map_or(16.0, |sizing| sizing.byte_len() as f64 * 8.0 / f64::from(1 << 20));
         (self.max_bytes as f64 * 8.0 / bits_per_key) as usize
     }
 }

@@ -186,7 +186,9 @@ impl Filter {
             }
             hashes.extend_from_slice(column.values());
         }
-        let Ok(mut bits) = BloomFilter::with_fpr(hashes.len(), options.fpr) else { return Ok(None) };
+        let bits =
+            options.sizing(hashes.len()).and_then(|sizing| BloomFilter::with_sizing(sizing.foldable()));
+        let Ok(mut bits) = bits else { return Ok(None) };
         if memory.try_resize(bits.byte_len()).is_err() {
             return Ok(None);
         }
