@@ -40,20 +40,22 @@ pub(crate) enum Request {
 impl Request {
     /// What a filter of `keys` distinct keys needs for each, by the rule, or with at most `most_modules` modules.
     ///
-    /// For a rate below 10⁻⁶ of billions of keys, the probability that an absent key has the same hash as one of them is
-    /// not negligible, and is left to the keys.
+    /// `keys` ÷ 2^64 is the probability that an absent key has the same hash as one of them. At rates that only several
+    /// modules reach, it counts.
     pub(crate) fn per_key(self, keys: u64, most_modules: Option<usize>) -> Result<PerKey, BuildError> {
         let most = most_modules.map_or(Ok(MAX_MODULES), checked_modules)?.min(MAX_MODULES);
         match self {
             Self::Fpr(fpr) => {
                 let same_hash = if most == 1 { 0.0 } else { keys as f64 / TWO_TO_64 };
                 checked_fpr(fpr, LOWEST[most - 1] + same_hash)?;
-                let n_modules = if most_modules.is_some() { most } else { modules_of(fpr) };
                 // Rounding must not push it below the lowest.
-                let of_bits = [fpr, (fpr - same_hash).max(LOWEST[most - 1])];
+                let left = (fpr - same_hash).max(LOWEST[most - 1]);
+                let n_modules = if most_modules.is_some() { most } else { modules_of(left) };
+                // One module mostly has rates to which it adds nothing.
+                let of_one = if same_hash < 1e-6 * fpr { fpr } else { left };
                 let mut bits = [f64::INFINITY; MAX_MODULES];
                 for (of_n, n) in bits.iter_mut().zip(1..=n_modules) {
-                    let of_bits = of_bits[usize::from(n > 1)];
+                    let of_bits = if n == 1 { of_one } else { left };
                     if of_bits >= LOWEST[n - 1] {
                         *of_n = least_bits_per_key(of_bits, |bits| rate(bits, n));
                     }
