@@ -1,6 +1,6 @@
 //! What does each variant cost beside `BloomFilter`? Lookups of absent and present keys, inserts by one thread, and
 //! inserts by up to eight threads into an `AtomicBloomFilter`. Filters are in L1, in L2 and in memory, and filled at 10
-//! bits per key, but `modular` and `filter20` at 20.
+//! bits per key, but `two_modules` and `filter20` at 20.
 //!
 //! ```text
 //! cargo bench --bench variants                  # all
@@ -13,11 +13,8 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bloomline::sizing::ModularSizing;
 use bloomline::sizing::standard::StandardSizing;
-use bloomline::variants::{
-    CountingBloomFilter, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter,
-};
+use bloomline::variants::{CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{AtomicBloomFilter, BloomFilter, Sizing, mix};
 use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
@@ -47,8 +44,8 @@ fn lookups(criterion: &mut Criterion) {
 
         // Twice as many bits per key, at which modules pay, and a filter of the same bits to compare with.
         let keys_of_modules = &keys[..keys.len() / 2];
-        let mut modular = two_modules(n_blocks);
-        modular.insert_batch(keys_of_modules);
+        let mut two_modules = of_two_modules(n_blocks);
+        two_modules.insert_batch(keys_of_modules);
         let mut filter20 = BloomFilter::with_blocks(n_blocks, 11).expect("64 MiB");
         filter20.insert_batch(keys_of_modules);
 
@@ -72,7 +69,7 @@ fn lookups(criterion: &mut Criterion) {
                     });
                 )*};
             }
-            measure!(filter atomic counting standard scalable modular filter20);
+            measure!(filter atomic counting standard scalable two_modules filter20);
             group.finish();
         }
     }
@@ -89,8 +86,8 @@ fn inserts(criterion: &mut Criterion) {
         measure_inserts(&mut group, "filter", &filter, |filter| filter.insert_batch(&keys));
         let counting = CountingBloomFilter::with_sizing(Sizing::new(n_blocks, K).unwrap()).expect("320 MiB");
         measure_inserts(&mut group, "counting", &counting, |filter| filter.insert_batch(&keys));
-        let modular = two_modules(n_blocks);
-        measure_inserts(&mut group, "modular", &modular, |filter| filter.insert_batch(&keys));
+        let two_modules = of_two_modules(n_blocks);
+        measure_inserts(&mut group, "two_modules", &two_modules, |filter| filter.insert_batch(&keys));
         let of_bits = StandardSizing::new(size_bytes as u64 * 8, 7).unwrap();
         let standard = StandardBloomFilter::with_sizing(of_bits).expect("64 MiB");
         measure_inserts(&mut group, "standard", &standard, |filter| filter.insert_batch(&keys));
@@ -109,9 +106,9 @@ fn inserts(criterion: &mut Criterion) {
     }
 }
 
-fn two_modules(n_blocks: usize) -> ModularBloomFilter {
-    ModularBloomFilter::with_sizing(ModularSizing::new(2, n_blocks / 2, 6).expect("in range"))
-        .expect("64 MiB")
+fn of_two_modules(n_blocks: usize) -> BloomFilter {
+    let sizing = Sizing::new(n_blocks, K).and_then(|sizing| sizing.with_modules(2)).expect("in range");
+    BloomFilter::with_sizing(sizing).expect("64 MiB")
 }
 
 /// Inserts into an empty filter each time, because keys that are already present cost less.

@@ -17,7 +17,12 @@ use common::{counting, standard};
 use proptest::prelude::*;
 
 fn sample() -> BloomFilter {
-    let mut filter = BloomFilter::with_blocks(3, 6).unwrap().with_seed(99).unwrap();
+    sample_of(1)
+}
+
+/// A filter of this many modules.
+fn sample_of(n_modules: usize) -> BloomFilter {
+    let mut filter = common::of_modules(n_modules, 3, 6).with_seed(99).unwrap();
     filter.extend(["ant", "bee", "cat"]);
     filter
 }
@@ -34,32 +39,36 @@ proptest! {
 
     #[test]
     fn bytes_of_the_right_length_are_an_error_or_a_filter(
-        lanes in prop_oneof![1..=64_usize, (9..12_usize).prop_map(|n| 8 * n)],
-        byte in any::<u8>(), trailer in 0..=0x3f_u8, seed in any::<u64>(),
+        lanes in prop_oneof![1..=64_usize, (1..20_usize).prop_map(|n| 8 * n)],
+        n_modules in prop::option::of(0..20_u8), byte in any::<u8>(), trailer in 0..=0x3f_u8, seed in any::<u64>(),
     ) {
         let mut bytes: Vec<u8> = (0..8 * lanes as u64).map(|i| mix(seed ^ i) as u8 & byte).collect();
+        bytes.extend(n_modules);
         bytes.push(trailer);
         decoders_survive(&bytes, b"key");
     }
 
     #[test]
     fn forged_footers_are_an_error_or_a_filter(
-        offset in 0..48_usize, bytes in prop::collection::vec(any::<u8>(), 1..9), short in any::<bool>(),
+        offset in 0..48_usize, bytes in prop::collection::vec(any::<u8>(), 1..9), filter in 0..4_usize, cut in 0..400_usize,
     ) {
-        let standalone =
-            if short { FilterBuilder::with_bits_per_key(10.0).unwrap().finish().unwrap() } else { sample() }.to_standalone();
+        let short = || FilterBuilder::with_bits_per_key(10.0).unwrap().finish().unwrap();
+        let standalone = if filter == 0 { short() } else { sample_of(filter) }.to_standalone();
         let bytes = &bytes[..bytes.len().min(48 - offset)];
         decoders_survive(&forge(&standalone, offset, bytes), b"key");
+        decoders_survive(&forge(&standalone[cut.min(standalone.len() - 64)..], offset, bytes), b"key");
     }
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn every_changed_byte_of_a_standalone_filter_is_detected() {
-    let standalone = sample().to_standalone();
-    let lanes = standalone.len() - 64;
-    for position in 0..standalone.len() {
-        for change in 1..=255 {
+    for (filter, n_modules) in [1, 3].map(|n_modules| (sample_of(n_modules), n_modules)) {
+        let (standalone, lanes) = (filter.to_standalone(), filter.byte_len());
+        assert_eq!(standalone.len() - lanes, if n_modules == 1 { 64 } else { 64 + 8 * n_modules });
+        for (position, change) in
+            (0..standalone.len()).flat_map(|at| (1..=255).map(move |change| (at, change)))
+        {
             let mut damaged = standalone.clone();
             damaged[position] ^= change;
             let verified = BloomView::from_standalone(&damaged).map(|_| ()).unwrap_err();
@@ -76,7 +85,8 @@ fn every_changed_byte_of_a_standalone_filter_is_detected() {
 
 #[test]
 fn every_truncated_standalone_filter_is_an_error() {
-    for filter in [sample(), FilterBuilder::with_bits_per_key(10.0).unwrap().finish().unwrap()] {
+    for filter in [sample(), FilterBuilder::with_bits_per_key(10.0).unwrap().finish().unwrap(), sample_of(2)]
+    {
         let standalone = filter.to_standalone();
         for length in 0..standalone.len() {
             assert!(BloomView::from_standalone(&standalone[..length]).is_err(), "the first {length} bytes");
@@ -144,9 +154,11 @@ fn a_forged_count_of_zero_keys_is_ignored() {
     };
     let owned = |bytes: &[u8]| BloomFilter::from_standalone(bytes).unwrap();
     assert_eq!(owned(&filter(&["ant"])).known_keys(), Some(1));
-    let forged = owned(&forge(&filter(&["ant"]), 8, &[0]));
-    assert_eq!(forged.known_keys(), None);
-    assert!(forged.contains("ant"));
+    for bytes in [filter(&["ant"]), sample_of(2).to_standalone()] {
+        let forged = owned(&forge(&bytes, 8, &[0; 8]));
+        assert_eq!(forged.known_keys(), None);
+        assert!(forged.contains("ant"));
+    }
     let empty = owned(&filter(&[]));
     assert_eq!((empty.known_keys(), empty.with_seed(5).unwrap().seed()), (Some(0), 5));
 }
@@ -165,6 +177,10 @@ fn compact_bytes_need_a_valid_length_and_version() {
                 assert_eq!(open(&bytes), Ok((n_blocks, 6)));
             }
             (64.., 1) if length % 64 == 1 => assert_eq!(open(&bytes), Ok((length / 64, 6))),
+            // The length of several modules.
+            (8.., 2) if length % 64 == 2 => {
+                assert_eq!(open(&bytes), error!(DecodeError::Trailer { found: 0x25 }))
+            }
             _ => assert_eq!(open(&bytes), error!(DecodeError::Length { found: length })),
         }
     }
@@ -195,7 +211,10 @@ fn a_policy_answers_may_match_for_malformed_filters() {
 
 #[test]
 fn opening_and_lookups_allocate_nothing() {
-    let filter = sample();
+    [1, 2].map(sample_of).into_iter().for_each(opens_without_memory);
+}
+
+fn opens_without_memory(filter: BloomFilter) {
     let standalone = filter.to_standalone();
     let mut compact = Vec::new();
     filter.write_compact(&mut compact).unwrap();
@@ -211,6 +230,8 @@ fn opening_and_lookups_allocate_nothing() {
     });
     assert!(found);
     assert_eq!(bytes, 0);
+    let view = OwnedView::from_standalone(&standalone).unwrap();
+    assert_eq!(allocated(|| view.as_view().contains("ant") && view.as_view().verify().is_ok()), (0, true));
 
     let (bytes, copy) = allocated(|| BloomFilter::from_standalone(&standalone).unwrap());
     assert!(copy == filter);
@@ -307,7 +328,10 @@ fn a_decoded_queue_takes_no_more_memory_than_its_items() {
 
 #[test]
 fn writing_allocates_only_its_output() {
-    let filter = sample();
+    [1, 2].map(sample_of).into_iter().for_each(writes_without_a_copy);
+}
+
+fn writes_without_a_copy(filter: BloomFilter) {
     let (bytes, standalone) = allocated(|| filter.to_standalone());
     assert_eq!(bytes, standalone.len());
     let mut file = standalone.clone();
@@ -324,28 +348,30 @@ fn writing_allocates_only_its_output() {
 #[test]
 fn filters_free_their_memory() {
     let bytes = kept(|| {
-        let filter = sample();
-        drop(filter.clone());
-        BloomFilter::from_standalone(&filter.to_standalone()).unwrap().fold(3).unwrap();
+        for filter in [1, 2].map(sample_of) {
+            drop(filter.clone());
+            BloomFilter::from_standalone(&filter.to_standalone()).unwrap().fold(3).unwrap();
+        }
     });
     assert_eq!(bytes, 0);
 }
 
 #[test]
 fn a_footer_describes_each_kind_of_filter_without_opening_it() {
-    let blocked = sample().to_standalone();
+    let [blocked, modules] = [1, 2].map(|n_modules| sample_of(n_modules).to_standalone());
     let standard = standard::with_bits(1_000, 7).unwrap().with_seed(5).unwrap().to_standalone();
     let counting = counting::with_blocks(3, 6).unwrap().to_standalone();
-    for (bytes, kind, size, k) in [
-        (&blocked, StandaloneKind::Blocked, 8 * sample().n_blocks() as u64, sample().k()),
-        (&standard, StandaloneKind::Standard, 1_000, 7),
-        (&counting, StandaloneKind::Counting, 3, 6),
+    for (bytes, kind, size, n_modules, k) in [
+        (&blocked, StandaloneKind::Blocked, 8 * 3, 1, 6),
+        (&modules, StandaloneKind::Blocked, 8 * 6, 2, 6),
+        (&standard, StandaloneKind::Standard, 1_000, 1, 7),
+        (&counting, StandaloneKind::Counting, 3, 1, 6),
     ] {
         assert_eq!(StandaloneKind::of(bytes), Some(kind));
         let footer = StandaloneFooter::read(bytes).unwrap();
         assert_eq!(
-            (footer.kind, footer.size, footer.k, footer.version, footer.hash_id),
-            (kind, size, k, 2, 2)
+            (footer.kind, footer.size, footer.n_modules, footer.k, footer.version, footer.hash_id),
+            (kind, size, n_modules, k, 2, 2)
         );
         assert_eq!(footer.standalone_len(), Some(bytes.len()));
         // The last bytes suffice.
@@ -356,7 +382,7 @@ fn a_footer_describes_each_kind_of_filter_without_opening_it() {
         assert!(matches!(error, DecodeError::FooterChecksum { .. }), "{error}");
     }
     // Lengths beyond the address space do not wrap around.
-    for bytes in [&blocked, &counting] {
+    for bytes in [&blocked, &modules, &counting] {
         let forged = StandaloneFooter::read(&forge(bytes, 0, &[0xff; 8])).unwrap();
         assert_eq!((forged.size, forged.standalone_len()), (u64::MAX, None));
     }

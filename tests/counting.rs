@@ -186,8 +186,7 @@ fn saturated_counters_stay_saturated() {
 
 /// A filter with 10 bits per key and k = 6 that contains `mix(i)` for each `i` in `0..keys`.
 fn half_full(keys: u64) -> CountingBloomFilter {
-    let mut filter =
-        CountingBloomFilter::with_sizing(Sizing::for_bits_per_key(keys as usize, 10.0).unwrap()).unwrap();
+    let mut filter = CountingBloomFilter::with_sizing(Sizing::for_bits_per_key(keys, 10.0).unwrap()).unwrap();
     assert_eq!(filter.as_filter().k(), 6);
     filter.insert_batch(&(0..keys).map(mix).collect::<Vec<_>>());
     filter
@@ -263,7 +262,10 @@ fn changes_and_lookups_do_not_allocate() {
 fn shapes_are_those_requested() {
     assert_eq!(
         format!("{:?}", sample()),
-        format!("CountingBloomFilter {{ n_blocks: 2, k: 6, seed: 99, kernel: {:?}, .. }}", Kernel::active())
+        format!(
+            "CountingBloomFilter {{ n_blocks: 2, n_modules: 1, k: 6, seed: 99, kernel: {:?}, .. }}",
+            Kernel::active()
+        )
     );
     let (bytes, filter) = allocated(|| CountingBloomFilter::with_fpr(1_000, 0.01).unwrap());
     let plain = BloomFilter::with_fpr(1_000, 0.01).unwrap();

@@ -32,6 +32,8 @@ const SHAPES: &[(f64, u32)] = &[
 
 /// A blocked or a standard filter.
 trait Filter: Clone {
+    const MODULES: u32 = 1;
+    /// With `k` probes in each module.
     fn new(bits: f64, k: u32) -> Self;
     fn insert_batch(&mut self, hashes: &[u64]);
     fn keys(&self) -> Option<KeyEstimate>;
@@ -87,6 +89,29 @@ filter!(
     |_, _| None
 );
 
+/// A filter of `N` modules.
+#[derive(Clone, PartialEq)]
+struct InModules<const N: usize>(BloomFilter);
+
+impl<const N: usize> Filter for InModules<N> {
+    const MODULES: u32 = N as u32;
+    fn new(bits: f64, k: u32) -> Self {
+        Self(common::of_modules(N, (bits / 512.0 / N as f64).round() as usize, k))
+    }
+    fn insert_batch(&mut self, hashes: &[u64]) {
+        self.0.insert_batch(hashes);
+    }
+    fn keys(&self) -> Option<KeyEstimate> {
+        self.0.keys()
+    }
+    fn union(&self, other: &Self) -> Option<KeyEstimate> {
+        self.0.union(&other.0)
+    }
+    fn intersection(&self, other: &Self) -> Option<Option<KeyEstimate>> {
+        self.0.intersection(&other.0)
+    }
+}
+
 fn hashes(seed: u64, keys: std::ops::Range<u64>) -> impl Iterator<Item = u64> {
     keys.map(move |key| mix((seed << 36) | key))
 }
@@ -117,8 +142,8 @@ fn formula(bits: f64, k: u32, [a, b, common]: [u64; 3]) -> (f64, f64) {
     (of(f(a)), of(f(a + b - common) - f(a) - f(b) + 2.0 * f(common)))
 }
 
-fn check_one<F: Filter>(keys: u64, filters: u64) {
-    for &(bits_per_key, k) in SHAPES {
+fn check_one<F: Filter>(shapes: &[(f64, u32)], keys: u64, filters: u64) {
+    for &(bits_per_key, k) in shapes {
         for seed in 0..filters {
             let filter = F::of(bits_per_key * keys as f64, k, hashes(seed, 0..keys));
             let estimate = filter.keys();
@@ -132,20 +157,22 @@ fn check_one<F: Filter>(keys: u64, filters: u64) {
 #[test]
 fn one_filter() {
     for (keys, filters) in [(1_000, 3), (10_000, 2), (100_000, 1)] {
-        check_one::<BloomFilter>(keys, filters);
-        check_one::<StandardBloomFilter>(keys, filters);
+        check_one::<BloomFilter>(SHAPES, keys, filters);
+        check_one::<StandardBloomFilter>(SHAPES, keys, filters);
+        check_one::<InModules<2>>(&[(10.0, 3), (20.0, 5), (16.0, 1), (40.0, 9)], keys, filters);
+        check_one::<InModules<16>>(&[(64.0, 2)], keys, filters);
     }
 }
 
 #[test]
 #[ignore = "seconds in release"]
 fn one_filter_of_a_million() {
-    check_one::<BloomFilter>(1_000_000, 2);
-    check_one::<StandardBloomFilter>(1_000_000, 2);
+    check_one::<BloomFilter>(SHAPES, 1_000_000, 2);
+    check_one::<StandardBloomFilter>(SHAPES, 1_000_000, 2);
 }
 
-fn check_pair<F: Filter>(keys: u64, seeds: u64) {
-    for &(bits_per_key, k) in SHAPES.iter().filter(|shape| **shape != (6.0, 16)) {
+fn check_pair<F: Filter>(shapes: &[(f64, u32)], keys: u64, seeds: u64) {
+    for &(bits_per_key, k) in shapes.iter().filter(|shape| **shape != (6.0, 16)) {
         let bits = bits_per_key * keys as f64;
         for seed in 0..seeds {
             let a = F::of(bits, k, hashes(seed, 0..keys));
@@ -161,7 +188,7 @@ fn check_pair<F: Filter>(keys: u64, seeds: u64) {
                 assert_about(intersection, common, &what);
                 // An inflated standard error would let any estimate pass. Blocks with 2.7 probes per bit err more, so
                 // the loop over `SHAPES` skips them.
-                let (_, expected) = formula(bits, k, [keys, keys, common]);
+                let (_, expected) = formula(bits, k * F::MODULES, [keys, keys, common]);
                 let ratio = intersection.unwrap().standard_error / expected;
                 assert!((0.85..1.2).contains(&ratio), "{what}: {ratio} of the standard error");
             }
@@ -172,8 +199,10 @@ fn check_pair<F: Filter>(keys: u64, seeds: u64) {
 #[test]
 fn pairs_of_filters() {
     for keys in [2_000, 10_000] {
-        check_pair::<BloomFilter>(keys, 1);
-        check_pair::<StandardBloomFilter>(keys, 1);
+        check_pair::<BloomFilter>(SHAPES, keys, 1);
+        check_pair::<StandardBloomFilter>(SHAPES, keys, 1);
+        check_pair::<InModules<2>>(&[(10.0, 3), (20.0, 5)], keys, 1);
+        check_pair::<InModules<3>>(&[(30.0, 5)], keys, 1);
     }
 }
 
@@ -181,8 +210,8 @@ fn pairs_of_filters() {
 #[ignore = "seconds in release"]
 fn pairs_of_filters_of_a_million() {
     for (keys, seeds) in [(100_000, 5), (1_000_000, 1)] {
-        check_pair::<BloomFilter>(keys, seeds);
-        check_pair::<StandardBloomFilter>(keys, seeds);
+        check_pair::<BloomFilter>(SHAPES, keys, seeds);
+        check_pair::<StandardBloomFilter>(SHAPES, keys, seeds);
     }
 }
 
@@ -269,6 +298,8 @@ const WIDE: &[(f64, u32)] =
 #[test]
 fn errors_match_their_standard_error() {
     check_errors::<BloomFilter>(WIDE, 1_200, 150);
+    check_errors::<InModules<2>>(&[(10.0, 3), (20.0, 5), (16.0, 9)], 1_200, 150);
+    check_errors::<InModules<3>>(&[(12.0, 2), (30.0, 5)], 1_200, 150);
     check_errors::<StandardBloomFilter>(&[(2.0, 4), (6.0, 4), (10.0, 7), (24.0, 17)], 1_200, 150);
 }
 
@@ -314,7 +345,7 @@ fn check_overfull<F: Filter>(k: u32, most_eighths: u32) {
     let bits = 64.0 * 512.0;
     let mut before = 0;
     for eighths in 1..=80_u32 {
-        let keys = (bits * f64::from(eighths) / 8.0 / f64::from(k)) as u64;
+        let keys = (bits * f64::from(eighths) / 8.0 / f64::from(k * F::MODULES)) as u64;
         let estimate = F::of(bits, k, hashes(u64::from(eighths), 0..keys)).keys();
         let what = format!("k {k}, {} probes per bit: {estimate:?}", f64::from(eighths) / 8.0);
         match estimate {
@@ -334,6 +365,7 @@ fn filters_past_saturation_have_no_estimate() {
     for k in [1, 4, 6, 8, 11, 16] {
         check_overfull::<BloomFilter>(k, 31);
         check_overfull::<StandardBloomFilter>(k, 33);
+        check_overfull::<InModules<2>>(k, 31);
     }
     let full = BloomFilter::of(512.0, 8, hashes(0, 0..10_000));
     let empty = BloomFilter::new(512.0, 8);
@@ -467,6 +499,10 @@ fn mismatches_are_errors() {
         ),
         (BloomFilter::new(512.0 * 4.0, 7), error!(MismatchError::Probes { ours: 6, theirs: 7 })),
         (
+            InModules::<2>::new(512.0 * 4.0, 6).0,
+            error!(MismatchError::Size { ours: 1, theirs: 2, unit: "modules" }),
+        ),
+        (
             BloomFilter::new(512.0 * 4.0, 6).with_seed(1).unwrap(),
             error!(MismatchError::Seed { ours: 0, theirs: 1 }),
         ),
@@ -518,6 +554,9 @@ proptest! {
         check_laws(&x, &y, |x| x.union_with(&y).unwrap());
         let none = BloomFilter::new(bits, k);
         check_laws(&none, &x, |none| none.union_with(&x).unwrap());
+        let (ours, theirs) = (hashes(seed, 0..a), hashes(seed, from..from + b));
+        let (x, y) = (InModules::<2>::of(2.0 * bits, k, ours), InModules::<2>::of(2.0 * bits, k, theirs));
+        check_laws(&x, &y, |x| x.0.union_with(&y.0).unwrap());
         let (ours, theirs) = (hashes(seed, 0..a), hashes(seed, from..from + b));
         let (x, y) = (StandardBloomFilter::of(bits - 7.0, k, ours), StandardBloomFilter::of(bits - 7.0, k, theirs));
         check_laws(&x, &y, |x| x.union_with(&y).unwrap());

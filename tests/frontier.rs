@@ -72,7 +72,7 @@ fn items_are_popped_in_order_and_once() {
 
 #[test]
 fn the_filter_has_the_requested_size() {
-    for (expected_items, fpr) in [(0, 0.5), (1_000, 0.01), (50_000, 0.001)] {
+    for (expected_items, fpr) in [(0, 0.5), (1_000, 0.01), (50_000, 0.0001)] {
         let filter = BloomFilter::with_fpr(expected_items, fpr).unwrap();
         let frontier: Frontier<String> = with_fpr(expected_items, fpr);
         assert_eq!((frontier.byte_len(), frontier.estimated_fpr()), (filter.byte_len(), 0.0));
@@ -82,7 +82,7 @@ fn the_filter_has_the_requested_size() {
     }
     assert!(matches!(Frontier::<String>::growing(10, 1e-9), Err(BuildError::Fpr { .. })));
     let error = Frontier::<String>::with_fpr(10, 1.0).unwrap_err();
-    assert_eq!(error, error!(BuildError::Fpr { value: 1.0, lowest: 1.263e-8 }));
+    assert!(matches!(error, BuildError::Fpr { value: 1.0, .. }), "{error}");
 }
 
 #[test]

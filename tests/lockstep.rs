@@ -36,8 +36,13 @@ fn hashes() -> impl Strategy<Value = Vec<u64>> {
     prop::collection::vec(hash(), 0..60)
 }
 
-fn block_count() -> impl Strategy<Value = usize> {
-    prop_oneof![8 => 1..=100_usize, 1 => 101..=5_000_usize]
+/// A number of modules, and the blocks of each.
+fn sizes() -> impl Strategy<Value = [usize; 2]> {
+    let n_blocks = prop_oneof![8 => 1..=100_usize, 1 => 101..=5_000_usize];
+    (any::<u8>(), n_blocks).prop_map(|(byte, n_blocks)| match common::n_modules(byte) {
+        1 => [1, n_blocks],
+        n_modules => [n_modules, n_blocks.min(200)],
+    })
 }
 
 proptest! {
@@ -45,9 +50,9 @@ proptest! {
 
     #[test]
     fn every_kernel_agrees_with_the_reference(
-        inserted in hashes(), queried in hashes(), k in 1..=16_u32, n_blocks in block_count(),
+        inserted in hashes(), queried in hashes(), k in 1..=16_u32, sizes in sizes(),
     ) {
-        kernels_agree(&inserted, &queried, k, n_blocks);
+        kernels_agree(&inserted, &queried, k, sizes);
     }
 }
 
@@ -66,10 +71,14 @@ fn every_kernel_agrees_for_every_k_rotation_and_block_count() {
     }
     for k in 1..=16 {
         for hashes in &of_rotation {
-            kernels_agree(hashes, &of_rotation.concat(), k, 1);
+            kernels_agree(hashes, &of_rotation.concat(), k, [1, 1]);
         }
         for n_blocks in 2..=100 {
-            kernels_agree(&of_rotation[n_blocks % 8], &of_rotation[(n_blocks + 1) % 8], k, n_blocks);
+            let [inserted, queried] = [n_blocks, n_blocks + 1].map(|i| &of_rotation[i % 8]);
+            kernels_agree(inserted, queried, k, [1, n_blocks]);
+        }
+        for n_modules in 2..=16 {
+            kernels_agree(&of_rotation[n_modules % 8], &of_rotation.concat(), k, [n_modules, 3]);
         }
     }
 }
@@ -79,11 +88,23 @@ fn every_kernel_agrees_for_every_k_rotation_and_block_count() {
 fn batches_of_any_length_are_answered_completely() {
     let hashes: Vec<u64> = (0..300).map(mix).collect();
     for length in (0..=70).chain([127, 128, 129, 255, 256, 257, 300]) {
-        kernels_agree(&hashes[..length], &hashes[length..], 6, 7);
+        kernels_agree(&hashes[..length], &hashes[length..], 6, [1, 7]);
     }
     // Blocks so full that the answers for absent keys depend on the probes past the eighth.
     for k in 1..=16 {
-        kernels_agree(&hashes[..100], &hashes[100..], k, 2);
+        kernels_agree(&hashes[..100], &hashes[100..], k, [1, 2]);
+    }
+}
+
+/// Batches pass to a module up to 1,024 hashes at a time, but shorter ones than 64 go one by one.
+#[test]
+#[cfg_attr(miri, ignore = "hours under miri")]
+fn batches_of_any_length_are_answered_completely_in_several_modules() {
+    let hashes: Vec<u64> = (0..2_200).map(mix).collect();
+    for length in [0, 1, 2, 9, 63, 64, 65, 257, 1_023, 1_024, 1_025, 1_030, 1_087, 1_088, 2_100] {
+        // Inserts in one batch, then lookups in one. In modules so full, a half of the absent keys is in the first.
+        kernels_agree(&hashes[..length], &[], 2, [2, 20]);
+        kernels_agree(&hashes[..length / 2], &hashes[length / 2..length], 2, [3, 1 + length / 400]);
     }
 }
 
@@ -159,7 +180,8 @@ fn batches_of_any_length_are_answered_completely_in_large_filters() {
     for (len, k) in
         [0, 1, 127, 128, 129, 255, 256, 257, 700].into_iter().flat_map(|len| [(len, 6), (len, 13)])
     {
-        kernels_agree(&inserted[..len], &queried[..len], k, 100_000);
+        kernels_agree(&inserted[..len], &queried[..len], k, [1, 100_000]);
+        kernels_agree(&inserted[..len], &queried[..len], k, [2, 9_000]);
     }
 }
 

@@ -8,20 +8,36 @@ use bloomline::{
     MismatchError, OwnedView, mix,
 };
 use common::errors::error;
+use common::of_modules;
+use proptest::prelude::*;
 
 fn filter_of(hashes: impl IntoIterator<Item = u64>, n_blocks: usize, k: u32) -> BloomFilter {
-    let mut filter = BloomFilter::with_blocks(n_blocks, k).unwrap();
+    in_modules(1, hashes, n_blocks, k)
+}
+
+/// With as many blocks in each module.
+fn in_modules(
+    n_modules: usize,
+    hashes: impl IntoIterator<Item = u64>,
+    n_blocks: usize,
+    k: u32,
+) -> BloomFilter {
+    let mut filter = of_modules(n_modules, n_blocks, k);
     for hash in hashes {
         filter.insert_hash(hash);
     }
     filter
 }
 
+/// Numbers of modules, and k.
+const SHAPES: [(usize, u32); 8] = [(1, 1), (1, 6), (1, 8), (1, 9), (1, 16), (2, 6), (3, 2), (16, 9)];
+
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn inserted_keys_stay_present_as_others_are_inserted() {
-    for k in 1..=16 {
-        let mut filter = BloomFilter::with_blocks(11, k).unwrap();
+    for (n_modules, k) in (1..=16).map(|k| (1, k)).chain(SHAPES) {
+        let mut filter = of_modules(n_modules, 11, k);
+        // In the end, any of the modules can be the only one that changes.
         for i in 0..400 {
             let was_there = filter.contains_hash(mix(i));
             assert_eq!(filter.insert_hash(mix(i)), !was_there, "insert returns whether a bit changed");
@@ -43,30 +59,15 @@ fn an_empty_filter_answers_absent() {
 }
 
 #[test]
-fn the_union_of_parts_is_the_whole() {
-    for k in [1, 6, 8, 9, 16] {
-        let mut part = filter_of((0..500).map(mix), 97, k);
-        let other = filter_of((400..900).map(mix), 97, k);
-        part.union_with(&other).unwrap();
-        assert!(part == filter_of((0..900).map(mix), 97, k));
-        let before = part.clone();
-        part.union_with(&before).unwrap();
-        assert!(part == before, "a union with itself changes nothing");
-    }
-}
-
-#[test]
 fn an_intersection_keeps_the_common_keys() {
-    for k in [1, 6, 8, 9, 16] {
-        let mut part = filter_of((0..500).map(mix), 97, k);
-        part.intersect_with(&filter_of((400..900).map(mix), 97, k)).unwrap();
+    for (n_modules, k) in SHAPES {
+        let filter_of = |keys: std::ops::Range<u64>| in_modules(n_modules, keys.map(mix), 97, k);
+        let mut part = filter_of(0..500);
+        part.intersect_with(&filter_of(400..900)).unwrap();
         assert!((400..500).all(|i| part.contains_hash(mix(i))));
-        let fresh = filter_of((400..500).map(mix), 97, k).fill_ratio();
+        let fresh = filter_of(400..500).fill_ratio();
         let fill = part.fill_ratio();
-        assert!(
-            (fresh..0.8 * filter_of((0..500).map(mix), 97, k).fill_ratio()).contains(&fill),
-            "fill {fill}"
-        );
+        assert!((fresh..0.8 * filter_of(0..500).fill_ratio()).contains(&fill), "fill {fill}");
         let before = part.clone();
         part.intersect_with(&before).unwrap();
         assert!(part == before, "an intersection with itself changes nothing");
@@ -80,6 +81,9 @@ fn filters_that_place_keys_differently_are_not_combined() {
     let others = [
         (filter_of([1], 9, 6), error!(MismatchError::Size { ours: 8, theirs: 9, unit: "blocks" })),
         (filter_of([1], 8, 7), error!(MismatchError::Probes { ours: 6, theirs: 7 })),
+        // As many blocks in all modules together, or in each.
+        (of_modules(2, 4, 6), error!(MismatchError::Size { ours: 1, theirs: 2, unit: "modules" })),
+        (of_modules(2, 8, 6), error!(MismatchError::Size { ours: 1, theirs: 2, unit: "modules" })),
         (with_seed, error!(MismatchError::Seed { ours: 0, theirs: 9 })),
     ];
     for (other, error) in others {
@@ -94,7 +98,7 @@ fn filters_that_place_keys_differently_are_not_combined() {
 fn debug_output_shows_the_shape() {
     let filter = filter_of([1], 1_000, 6);
     let kernel = filter.kernel();
-    let shape = format!("n_blocks: 1000, k: 6, seed: 0, kernel: Kernel({kernel})");
+    let shape = format!("n_blocks: 1000, n_modules: 1, k: 6, seed: 0, kernel: Kernel({kernel})");
     assert_eq!(format!("{:?}", filter.as_view()), format!("BloomView {{ {shape}, .. }}"));
     let shape = format!("{{ {shape}, .. }}");
     assert_eq!(format!("{filter:?}"), format!("BloomFilter {shape}"));
@@ -115,6 +119,7 @@ fn filters_with_equal_shape_seed_and_bits_are_equal() {
     assert!(ours == with_seed(0) && ours != with_seed(9) && ours != more_bits);
     // Empty filters, so that only the shape differs.
     assert!(filter_of([], 8, 6) != filter_of([], 8, 7) && filter_of([], 8, 6) != filter_of([], 9, 6));
+    assert!(of_modules(2, 6, 6) != of_modules(3, 4, 6) && of_modules(2, 4, 6) != filter_of([], 8, 6));
 }
 
 #[test]
@@ -122,55 +127,45 @@ fn filters_with_equal_shape_seed_and_bits_are_equal() {
 fn a_folded_filter_equals_one_built_at_that_size() {
     for n_blocks in [1, 2, 7, 36, 60, 64, 97, 360] {
         for factor in (1..=n_blocks).filter(|factor| n_blocks % factor == 0) {
-            for k in [1, 6, 8, 13] {
+            for (n_modules, k) in [(1, 1), (1, 6), (1, 8), (1, 13), (2, 6), (3, 9)] {
                 let keys = || (0..n_blocks as u64 * 20).map(mix).chain([0, 1, u64::MAX]);
-                let mut folded = filter_of(keys(), n_blocks, k);
+                let mut folded = in_modules(n_modules, keys(), n_blocks, k);
                 folded.fold(factor).unwrap();
                 let mut bytes = [Vec::new(), Vec::new()];
                 folded.write_compact(&mut bytes[0]).unwrap();
-                filter_of(keys(), n_blocks / factor, k).write_compact(&mut bytes[1]).unwrap();
-                assert!(bytes[0] == bytes[1], "{n_blocks} blocks folded by {factor}, k {k}");
+                in_modules(n_modules, keys(), n_blocks / factor, k).write_compact(&mut bytes[1]).unwrap();
+                assert!(bytes[0] == bytes[1], "{n_modules} modules of {n_blocks} folded by {factor}, k {k}");
             }
         }
-        let mut filter = filter_of([5], n_blocks, 6);
-        let before = filter.clone();
-        for factor in [0, n_blocks + 1, 2 * n_blocks, usize::MAX] {
-            assert_eq!(filter.fold(factor), error!(BuildError::FoldFactor { factor, n_blocks }));
+        for n_modules in [1, 2] {
+            let mut filter = in_modules(n_modules, [5], n_blocks, 6);
+            let before = filter.clone();
+            for factor in [0, n_blocks + 1, 2 * n_blocks, usize::MAX] {
+                assert_eq!(filter.fold(factor), error!(BuildError::FoldFactor { factor, n_blocks }));
+            }
+            assert!(filter == before);
         }
-        assert!(filter == before);
     }
-}
-
-#[test]
-fn folding_and_union_commute() {
-    let (mut a, mut b) = (filter_of((0..300).map(mix), 24, 7), filter_of((300..600).map(mix), 24, 7));
-    let mut union = a.clone();
-    union.union_with(&b).unwrap();
-    union.fold(3).unwrap();
-    a.fold(3).unwrap();
-    b.fold(3).unwrap();
-    a.union_with(&b).unwrap();
-    assert!(a == union);
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn a_shrunk_filter_keeps_its_keys_and_its_fpr() {
-    for (n_blocks, keys) in [(1024, 100), (1000, 3_000), (997, 50), (4096, 0), (64, 3_000), (1, 10)] {
-        let mut filter = filter_of((0..keys).map(mix), n_blocks, 6);
+    let shapes = [(1024, 100), (1000, 3_000), (997, 50), (4096, 0), (64, 3_000), (1, 10)];
+    for (n_modules, (n_blocks, keys)) in [1, 2, 3].into_iter().flat_map(|n| shapes.map(|shape| (n, shape))) {
+        let mut filter = in_modules(n_modules, (0..keys).map(mix), n_blocks, 6);
         let before = filter.estimated_fpr();
         filter.shrink_to_fpr(0.01).unwrap();
         assert!((0..keys).all(|i| filter.contains_hash(mix(i))));
         assert!(filter.estimated_fpr() <= 0.01_f64.max(before), "{n_blocks} blocks, {keys} keys");
-        let smallest_divisor =
-            (2..=filter.n_blocks()).find(|divisor| filter.n_blocks().is_multiple_of(*divisor));
+        let left = filter.n_blocks() / n_modules;
+        let smallest_divisor = (2..=left).find(|divisor| left.is_multiple_of(*divisor));
         if let Some(divisor) = smallest_divisor {
             let mut further = filter.clone();
             further.fold(divisor).unwrap();
             assert!(
                 further.estimated_fpr() > 0.01,
-                "{n_blocks} blocks, {keys} keys: shrunk to {}",
-                filter.n_blocks()
+                "{n_modules} modules of {n_blocks} blocks, {keys} keys: shrunk to {left}"
             );
         }
     }
@@ -205,9 +200,9 @@ fn the_seed_of_a_filter_with_keys_cannot_be_changed() {
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn bytes_are_read_in_place_from_every_alignment() {
-    for (n_blocks, k) in [(1, 6), (3, 8), (50, 11)] {
+    for (n_modules, n_blocks, k) in [(1, 1, 6), (1, 3, 8), (1, 50, 11), (2, 1, 6), (3, 7, 9), (16, 2, 4)] {
         let keys: Vec<String> = (0..n_blocks * 40).map(|i| format!("user{i}")).collect();
-        let mut filter = BloomFilter::with_blocks(n_blocks, k).unwrap().with_seed(77).unwrap();
+        let mut filter = of_modules(n_modules, n_blocks, k).with_seed(77).unwrap();
         filter.extend(&keys);
         let mut compact = Vec::new();
         filter.write_compact(&mut compact).unwrap();
@@ -223,7 +218,7 @@ fn bytes_are_read_in_place_from_every_alignment() {
             for view in views {
                 assert!(keys.iter().all(|key| view.contains(key)), "offset {offset}");
                 assert!(view.to_filter().unwrap() == filter);
-                assert_eq!((view.n_blocks(), view.k(), view.seed()), (n_blocks, k, 77));
+                assert_eq!((view.sizing(), view.seed()), (filter.sizing(), 77));
             }
         }
     }
@@ -325,28 +320,42 @@ fn standalone_bytes_store_the_number_of_keys() {
     assert_eq!(filter.known_keys(), None);
 }
 
-#[test]
-#[cfg_attr(miri, ignore = "hours under miri")]
-fn a_policy_finds_every_key_of_its_filters() {
-    let policies = [FilterPolicy::with_bits_per_key(10.0).unwrap(), FilterPolicy::with_fpr(0.001).unwrap()];
-    let mut table = b"what a table holds before its filters".to_vec();
-    for policy in &policies {
-        for n in [0, 1, 2, 5, 20, 53, 212, 1_000] {
-            let keys: Vec<Vec<u8>> = (0..n).map(|i: u32| i.to_be_bytes().repeat(3)).collect();
-            let start = table.len();
-            policy.create_filter(keys.iter().chain(&keys), &mut table);
-            assert!(table.len() > start, "a filter of {n} keys has no bytes");
-            // Each policy reads the filters of both policies.
-            assert!(
-                keys.iter()
-                    .all(|key| policies.iter().all(|policy| policy.key_may_match(key, &table[start..])))
-            );
-            let absent =
-                (0..1_000_u32).filter(|i| policy.key_may_match(i.to_le_bytes(), &table[start..])).count();
-            assert!(absent <= 30, "{n} keys: {absent} of 1000 absent keys may match");
+proptest! {
+    #![proptest_config(ProptestConfig { cases: common::cases(100), failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever a policy writes, anywhere in a table and with any seed, opens as every type.
+    #[test]
+    #[cfg_attr(miri, ignore = "hours under miri")]
+    fn filters_of_any_rate_lose_no_key_in_any_type(
+        fpr in (2.0..6.0).prop_map(|exponent: f64| 10_f64.powf(-exponent)),
+        keys in (0.0..5.0).prop_map(|exponent: f64| 10_f64.powf(exponent) as u64 - 1),
+        seed in prop_oneof![Just(0), any::<u64>()], most_modules in prop::option::of(1..=16_usize),
+    ) {
+        let mut policy = FilterPolicy::with_fpr(fpr).unwrap();
+        if let Some(most_modules) = most_modules {
+            policy = policy.with_most_modules(most_modules).unwrap();
         }
+        let mut builder = policy.builder().with_seed(seed).unwrap();
+        builder.extend((0..keys).chain(0..keys / 2));
+        let (mut table, built) = (b"data".to_vec(), builder.clone().finish().unwrap());
+        builder.finish_compact(&mut table).unwrap();
+        let bytes = table.strip_prefix(b"data").unwrap();
+        let view = BloomView::from_compact_with_seed(bytes, seed).unwrap();
+        let owned = OwnedView::from_compact_with_seed(bytes, seed).unwrap();
+        let (filter, standalone) = (view.to_filter().unwrap(), view.to_filter().unwrap().to_standalone());
+        let atomic = AtomicBloomFilter::from(filter.clone());
+        let views = [view, owned.as_view(), filter.as_view(), BloomView::from_standalone(&standalone).unwrap()];
+        prop_assert!(views.iter().all(|other| *other == view && (0..keys).all(|key| other.contains(key))));
+        prop_assert!((0..keys).all(|key| filter.contains(key) && atomic.contains(key) && built.contains(key)));
+        prop_assert_eq!(built.known_keys(), Some(keys));
+        if seed == 0 {
+            let copy = BloomFilter::from_compact(bytes).unwrap();
+            prop_assert!(copy == filter && OwnedView::from_compact(bytes).unwrap().as_view() == view);
+            prop_assert!((0..keys).all(|key| policy.try_key_may_match(key, bytes) == Ok(true)));
+        }
+        let absent = (keys..keys + 2_000).filter(|&key| view.contains(key)).count();
+        prop_assert!(absent as f64 <= 4_000.0 * fpr + 20.0, "{} of 2000 absent keys", absent);
     }
-    assert!(table.starts_with(b"what a table holds before its filters"));
 }
 
 #[test]

@@ -190,7 +190,7 @@ fn filters_of_every_size_are_small_and_accurate() {
 /// Asserts that the false-positive rate, averaged over filters, is at most the requested one, and as low as whole
 /// blocks make it, within four standard errors.
 fn assert_requested(fpr: f64, keys: u64, filters: u64, false_positives: f64) {
-    let sizing = Sizing::for_fpr(keys as usize, fpr).unwrap();
+    let sizing = Sizing::for_fpr_within(keys, fpr, 1).unwrap();
     let smaller = Sizing::new(sizing.n_blocks() - 1, sizing.k()).unwrap();
     let measured = Filters::new(sizing, keys, filters, (false_positives / fpr / filters as f64) as u64);
     let what = format!("{fpr}, {keys} keys");
@@ -205,7 +205,7 @@ fn assert_requested(fpr: f64, keys: u64, filters: u64, false_positives: f64) {
         rate / fpr
     );
 
-    let mut builder = FilterBuilder::with_fpr(fpr).unwrap();
+    let mut builder = FilterBuilder::with_fpr(fpr).unwrap().with_most_modules(1).unwrap();
     (0..keys).for_each(|i| builder.insert_hash(mix(i)));
     let built = builder.finish().unwrap();
     assert_eq!((built.n_blocks(), built.k()), (sizing.n_blocks(), sizing.k()), "the builder agrees");
@@ -265,7 +265,7 @@ fn three_bytes_of<const LENGTH: usize, const START: usize>(i: u64) -> Vec<u8> {
 /// random hashes, the false-positive rate has a relative standard deviation of `deviation` ÷ √(number of blocks).
 fn assert_random(seed: u64, keys: u64, filters: u64, bits_per_key: f64, deviation: f64) {
     for (name, key) in KINDS {
-        let sizing = Sizing::for_bits_per_key(keys as usize, bits_per_key).unwrap();
+        let sizing = Sizing::for_bits_per_key(keys, bits_per_key).unwrap();
         let (mut chi_squared, mut positives) = (0.0, 0);
         for round in 0..filters {
             let mut filter =

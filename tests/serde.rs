@@ -3,10 +3,8 @@
 
 use std::fmt::Debug;
 
-use bloomline::variants::{
-    CountingBloomFilter, Frontier, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter,
-};
-use bloomline::{AtomicBloomFilter, BloomFilter};
+use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
+use bloomline::{AtomicBloomFilter, BloomFilter, Sizing};
 use serde_core::{Serialize, de::DeserializeOwned};
 
 /// Round-trips through a text format, which has no type for bytes, and a binary format. Damaged data is an error in
@@ -46,9 +44,10 @@ fn every_filter_round_trips() {
     counting.extend(KEYS);
     round_trips(&counting);
 
-    let mut modular = ModularBloomFilter::with_fpr(100, 1e-6).unwrap().with_seed(7).unwrap();
-    modular.extend(KEYS);
-    round_trips(&modular);
+    let sizing = Sizing::new(4, 6).unwrap().with_modules(2).unwrap();
+    let mut modules = BloomFilter::with_sizing(sizing).unwrap().with_seed(7).unwrap();
+    modules.extend(KEYS);
+    round_trips(&modules);
 
     let mut scalable = ScalableBloomFilter::with_fpr(1, 0.01).unwrap().with_seed(7).unwrap();
     scalable.extend(KEYS);

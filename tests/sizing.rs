@@ -2,11 +2,12 @@
 
 mod common;
 
-use bloomline::sizing::ModularSizing;
+use bloomline::sizing::standard::StandardSizing;
 use bloomline::sstable::FilterPolicy;
 use bloomline::variants::CountingBloomFilter;
 use bloomline::{AtomicBloomFilter, BloomFilter, BloomView, BuildError, FilterBuilder, Sizing, mix, sizing};
 use common::errors::error;
+use common::sizing::{LOWEST, fprs_are_kept, rate};
 
 /// Bits per key, k, and two false-positive rates in percent. The first rate is from a sum over all terms in a different
 /// language, written before the crate. The second rate is from the table that the design started from. Its model
@@ -57,7 +58,10 @@ fn the_model_matches_the_brute_force_sum() {
     // From the same sum with sixty digits. Rounding errors are largest here.
     let lowest = sizing::fpr(64.0, 16).unwrap();
     assert!((lowest / 1.261_290e-8 - 1.0).abs() < 2e-4, "{lowest:e}");
-    assert!((0.99..=1.0).contains(&(lowest / sizing::MIN_FPR)), "{lowest:e}");
+    for (n_modules, lowest) in (1..).zip(LOWEST) {
+        let best = rate(64.0, n_modules);
+        assert!((0.998..=1.0).contains(&(best / lowest)), "{n_modules} modules: {best:e}");
+    }
 }
 
 #[test]
@@ -112,34 +116,149 @@ fn bits_per_key_are_the_fewest_that_reach_the_fpr() {
     assert!((0.999 * sizing::MAX_BITS_PER_KEY..=sizing::MAX_BITS_PER_KEY).contains(&most), "{most}");
 }
 
+/// The fewest bits per key at which so many modules have this rate.
+fn bits_in(n_modules: usize, fpr: f64) -> f64 {
+    let (mut low, mut high) = (1.0, sizing::MAX_BITS_PER_KEY);
+    while high - low > 1e-6 * high {
+        let middle = (low + high) / 2.0;
+        *(if rate(middle, n_modules) > fpr { &mut low } else { &mut high }) = middle;
+    }
+    high
+}
+
+/// For many keys, at rates of every magnitude.
+#[test]
+#[cfg_attr(miri, ignore = "hours under miri")]
+fn a_further_module_saves_seven_percent_of_the_bits() {
+    const KEYS: u64 = 1 << 20;
+    let mut seen = [0; 5];
+    for i in 0..150 {
+        let fpr = 10_f64.powf(-1.0 - 9.0 * (mix(i) >> 11) as f64 / 2_f64.powi(53));
+        let sizing = Sizing::for_fpr(KEYS, fpr).unwrap();
+        let n_modules = sizing.n_modules();
+        let bits = sizing.byte_len() as f64 * 8.0 / KEYS as f64;
+        assert!((bits / bits_in(n_modules, fpr) - 1.0).abs() < 3e-4, "{fpr}: {bits}");
+        assert!((bits / sizing::bits_per_key(fpr).unwrap() - 1.0).abs() < 3e-4, "{fpr}: {bits}");
+        let share = |n| bits_in(n, fpr) / bits_in(n - 1, fpr);
+        let of_fewer = n_modules > 1 && fpr > LOWEST[n_modules - 2];
+        assert!(!of_fewer || share(n_modules) <= 0.9301, "{fpr}: {sizing:?}");
+        assert!(n_modules == 4 || share(n_modules + 1) > 0.9289, "{fpr}: {sizing:?}");
+        seen[n_modules] += 1;
+    }
+    assert!(seen[1] > 20 && seen[2] > 20 && seen[3] > 10, "{seen:?}");
+    // For given bits, as many as for the rate that they have in one module less.
+    for i in 0..100 {
+        let bits = 1.0 + 62.0 * (mix(i) >> 11) as f64 / 2_f64.powi(53);
+        let n_modules = Sizing::for_bits_per_key(KEYS, bits).unwrap().n_modules();
+        for n in [n_modules - 1, n_modules].into_iter().filter(|&n| n > 0) {
+            assert_eq!(Sizing::for_fpr(KEYS, rate(bits, n)).unwrap().n_modules(), n_modules, "{bits} bits");
+        }
+    }
+}
+
+/// From one key to billions, and also if more or fewer modules are asked for.
+#[test]
+#[cfg_attr(miri, ignore = "hours under miri")]
+fn the_requested_rate_is_kept_by_the_fewest_blocks() {
+    for i in 0..400_u64 {
+        let number = |at| (mix(5 * i + at) >> 11) as f64 / 2_f64.powi(53);
+        let keys = 10_f64.powf(10.0 * number(0)) as u64;
+        let fpr = 10_f64.powf(-2.0 - 4.0 * number(1));
+        fprs_are_kept(keys, fpr, [None, Some(1), Some(2), Some(4), Some(16)][i as usize % 5]);
+    }
+    // Every further module that is allowed makes the filter smaller, if it changes anything.
+    for keys in [1, 100, 30_000, 1_000_000] {
+        for fpr in [0.1, 0.01, 0.001, 1e-4, 1e-6, 1e-8] {
+            let sizes = (1..=16).filter_map(|most| Sizing::for_fpr_within(keys, fpr, most).ok());
+            let sizes: Vec<_> = sizes.map(|sizing| (sizing.byte_len(), sizing.n_modules())).collect();
+            for (most, pair) in sizes.windows(2).enumerate() {
+                assert!(pair[1].0 < pair[0].0 || pair[1] == pair[0], "{keys} keys, {fpr}, {most}: {pair:?}");
+            }
+        }
+    }
+    for (fpr, most) in [(0.001, 1.02), (1e-4, 1.04), (1e-6, 1.05)] {
+        let sizing = Sizing::for_fpr_within(1_000_000, fpr, 4).unwrap();
+        let ratio = 8.0 * sizing.byte_len() as f64
+            / StandardSizing::for_fpr(1_000_000, fpr).unwrap().bit_len() as f64;
+        assert!((1.0..most).contains(&ratio), "{fpr}: {ratio} of a standard filter's bits");
+    }
+}
+
+/// The rate at 64 bits per key can be requested, and nothing lower. With many keys, absent keys also have the hashes of
+/// present keys.
+#[test]
+#[cfg_attr(miri, ignore = "minutes under miri")]
+fn the_lowest_rates_are_those_of_64_bits_per_key() {
+    for (most, lowest) in (1..).zip(LOWEST) {
+        let refused = Sizing::for_fpr_within(1, 0.99 * lowest, most);
+        assert!(matches!(refused, Err(BuildError::Fpr { .. })), "{refused:?}");
+        let same_hash = 1e6 / 2_f64.powi(64) * 1.001;
+        let sizing = Sizing::for_fpr_within(1_000_000, lowest + same_hash, most).unwrap();
+        assert_eq!(sizing.n_modules(), most);
+        assert!((63.5..=64.01).contains(&(8.0 * sizing.byte_len() as f64 / 1e6)), "{sizing:?}");
+    }
+    if cfg!(target_pointer_width = "64") {
+        let billion = 1_000_000_000;
+        assert!(matches!(
+            Sizing::for_fpr(billion, 5e-11),
+            Err(BuildError::Fpr { lowest, .. }) if (5.47e-11..5.48e-11).contains(&lowest)
+        ));
+        let sizing = Sizing::for_fpr(billion, 6e-11).unwrap();
+        assert!(sizing.fpr(billion) < 6e-12, "the FPR that remains for the bits");
+    }
+}
+
+#[test]
+fn bits_that_cannot_be_divided_among_modules_stay_in_one() {
+    let least = f64::from_bits(1);
+    let sizes = [1, 4].map(|most| Sizing::for_bits_per_key_within(1, least, most));
+    assert_eq!(sizes[0], sizes[1]);
+    let sizing = Sizing::for_bits_per_key_within(1_000_000, 20.0, 4).unwrap();
+    assert_eq!((sizing.n_modules(), sizing.k(), sizing.byte_len()), (3, 5, 3 * 64 * 13_021));
+    let sizing = BloomFilter::with_bits_per_key(1_000_000, 20.0).unwrap().sizing();
+    assert_eq!((sizing.n_modules(), sizing.k(), sizing.byte_len()), (2, 6, 2 * 64 * 19_532));
+}
+
 #[test]
 fn sizes_match_the_documentation() {
     let bytes = |keys, fpr| 64 * Sizing::for_fpr(keys, fpr).unwrap().n_blocks() as u64;
     assert_eq!(bytes(1_000_000, 0.01), 1_241_728);
     assert_eq!(bytes(1_000_000, 0.001), 1_965_632);
-    assert_eq!(bytes(1_000_000, 0.0001), 2_761_536);
+    assert_eq!(bytes(1_000_000, 0.0001), 2_483_456);
     if cfg!(target_pointer_width = "64") {
         assert_eq!(bytes(1_000_000_000, 0.01), 1_241_678_784);
         assert_eq!(bytes(1_000_000_000, 0.001), 1_965_576_320);
-        assert_eq!(bytes(1_000_000_000, 0.0001), 2_761_492_544);
+        assert_eq!(bytes(1_000_000_000, 0.0001), 2_483_357_696);
     }
     assert_eq!(BloomFilter::with_fpr(1_000_000, 0.01).unwrap().byte_len(), 1_244_160);
     let (readme, docs) = (include_str!("../README.md"), include_str!("../src/sizing/mod.rs"));
-    let tuning = include_str!("../docs/tuning.md");
     let [one, tenth, hundredth] =
         [0.01, 0.001, 0.0001].map(|fpr| format!("{:.2}", sizing::bits_per_key(fpr).unwrap()));
-    let modular = |fpr, most_modules| {
-        let sizing = ModularSizing::for_fpr(1 << 24, fpr, most_modules).unwrap();
-        format!("{:.2}", sizing.byte_len() as f64 * 8.0 / f64::from(1 << 24))
+    let row = |name, fpr, bold: usize| {
+        let mut bits = [1, 2, 3, 4].map(|n| format!("{:.2}", bits_in(n, fpr)));
+        bits[bold - 1] = format!("**{}**", bits[bold - 1]);
+        format!("| {name} | {} |", bits.join(", "))
     };
+    let by_bits = |bits: f64| {
+        let sizing = Sizing::for_bits_per_key(1 << 24, bits).unwrap();
+        let in_modules = if sizing.n_modules() == 2 { ", in 2 modules" } else { "" };
+        let percent = 100.0 * sizing.fpr(1 << 24);
+        let decimals = if percent > 1.0 { 3 } else { (2.0 - percent.log10().floor()) as usize };
+        format!("| {bits} | {}{in_modules} | {percent:.decimals$}% |", sizing.k())
+    };
+    for part in [8.0, 10.0, 12.0, 16.0, 20.0, 24.0].map(by_bits) {
+        assert!(docs.contains(&part), "{part}");
+    }
     for (text, part) in [
         (readme, "1% false positives: 1.24 MB".to_owned()),
-        (tuning, format!("| 1% | {one} | {} | {} | ", modular(0.01, 2), modular(0.01, 4))),
-        (tuning, format!("| 0.1% | {tenth} | {} | {} | ", modular(0.001, 2), modular(0.001, 4))),
-        (tuning, format!("| 0.01% | {hundredth} | {} | {} | ", modular(1e-4, 2), modular(1e-4, 4))),
-        (docs, format!("| bits per key, k | {one}, 6 | {tenth}, 8 | {hundredth}, 12 |")),
-        (docs, "| 1 million | 1.24 MB | 1.97 MB | 2.76 MB |".to_owned()),
-        (docs, "| 1 billion | 1.24 GB | 1.97 GB | 2.76 GB |".to_owned()),
+        (docs, row("1%", 0.01, 1)),
+        (docs, row("0.1%", 0.001, 1)),
+        (docs, row("0.01%", 1e-4, 2)),
+        (docs, row("10⁻⁶", 1e-6, 2)),
+        (docs, format!("| bits per key | {one} | {tenth} | {hundredth} |")),
+        (docs, "| k, modules | 6, 1 | 8, 1 | 6, 2 |".to_owned()),
+        (docs, "| 1 million | 1.24 MB | 1.97 MB | 2.48 MB |".to_owned()),
+        (docs, "| 1 billion | 1.24 GB | 1.97 GB | 2.48 GB |".to_owned()),
     ] {
         assert!(text.contains(&part), "{part}");
     }
@@ -162,9 +281,9 @@ fn bits_by_level_match_the_documentation() {
 
 #[test]
 fn sizes_are_rounded_up_to_whole_blocks() {
-    for keys in 0..=10_000 {
+    for keys in 0..=10_000_u64 {
         let sizing = Sizing::for_bits_per_key(keys, 10.0).unwrap();
-        assert_eq!(sizing.n_blocks(), (keys * 10).div_ceil(512).max(1), "{keys} keys");
+        assert_eq!(sizing.n_blocks() as u64, (keys * 10).div_ceil(512).max(1), "{keys} keys");
         assert!((1..=16).contains(&sizing.k()));
         assert_eq!(sizing.byte_len(), 64 * sizing.n_blocks());
     }
@@ -214,7 +333,7 @@ fn foldable_sizes_have_many_divisors_and_keep_their_order() {
 fn filters_for_a_guessed_number_of_keys_can_be_folded() {
     for i in 0..200 {
         let keys = 10 + mix(i) as usize % 300_000;
-        let exact = Sizing::for_fpr(keys, 0.01).unwrap();
+        let exact = Sizing::for_fpr(keys as u64, 0.01).unwrap();
         let mut filter = BloomFilter::with_fpr(keys, 0.01).unwrap();
         assert_eq!((filter.n_blocks(), filter.k()), (exact.foldable().n_blocks(), exact.k()));
         let counting = CountingBloomFilter::with_fpr(keys, 0.01).unwrap();
@@ -260,11 +379,16 @@ fn invalid_fprs_are_refused() {
         refused(Sizing::for_fpr(100, value).unwrap_err());
         refused(sizing::bits_per_key(value).unwrap_err());
     }
-    for value in [f64::MIN_POSITIVE, 5e-324, 1e-12, 1.2e-8] {
+    for value in [f64::MIN_POSITIVE, 5e-324, 5.4e-13] {
         let error = error!(BuildError::Fpr { value, lowest: sizing::MIN_FPR });
-        assert_eq!(BloomFilter::with_fpr(100, value).unwrap_err(), error);
+        assert_eq!(BloomFilter::with_fpr(0, value).unwrap_err(), error);
         assert_eq!(sizing::bits_per_key(value).unwrap_err(), error);
     }
+    // The lowest rate of one module is higher.
+    let error = error!(BuildError::Fpr { value: 1.2e-8, lowest: LOWEST[0] });
+    assert_eq!(Sizing::for_fpr_within(100, 1.2e-8, 1), error);
+    assert_eq!(FilterBuilder::with_fpr(1.2e-8).unwrap().with_most_modules(1).unwrap_err(), error);
+    assert_eq!(FilterPolicy::with_fpr(1.2e-8).unwrap().with_most_modules(1).unwrap_err(), error);
 }
 
 #[test]
@@ -288,6 +412,16 @@ fn degenerate_sizes_are_small_filters_or_errors() {
         assert_eq!(sizing::fpr(10.0, k).unwrap_err(), error!(BuildError::Probes { k, most: 16 }));
         assert_eq!(Sizing::new(1, k).unwrap_err(), error!(BuildError::Probes { k, most: 16 }));
     }
+    for n_modules in [0, 17, usize::MAX] {
+        let error = error!(BuildError::Modules { n_modules, most: 16 });
+        assert_eq!(Sizing::new(34, 6).unwrap().with_modules(n_modules), error);
+        assert_eq!(Sizing::for_fpr_within(10, 0.01, n_modules), error);
+        assert_eq!(Sizing::for_bits_per_key_within(10, 10.0, n_modules), error);
+        assert_eq!(FilterBuilder::with_fpr(0.01).unwrap().with_most_modules(n_modules).unwrap_err(), error);
+        assert_eq!(FilterPolicy::with_fpr(0.01).unwrap().with_most_modules(n_modules).unwrap_err(), error);
+    }
+    let error = error!(BuildError::BlocksOfModules { n_blocks: 10, n_modules: 3 });
+    assert_eq!(Sizing::new(10, 6).unwrap().with_modules(3), error);
     let most = (isize::MAX as u64 - 120) / 64;
     for n_blocks in [0, most as usize + 1, usize::MAX / 64, usize::MAX] {
         let error = error!(BuildError::Blocks { n_blocks: n_blocks as u64, most });
@@ -298,13 +432,11 @@ fn degenerate_sizes_are_small_filters_or_errors() {
     if cfg!(target_pointer_width = "64") {
         assert!(matches!(BloomFilter::with_blocks(most as usize, 6), Err(BuildError::OutOfMemory { .. })));
     }
+    const KEYS: u64 = usize::MAX as u64;
     for bits_per_key in [10.0, 64.0] {
         let error = BloomFilter::with_bits_per_key(usize::MAX, bits_per_key).unwrap_err();
         assert!(
-            matches!(
-                error,
-                BuildError::Keys { expected_keys: usize::MAX, .. } | BuildError::OutOfMemory { .. }
-            ),
+            matches!(error, BuildError::Keys { expected_keys: KEYS, .. } | BuildError::OutOfMemory { .. }),
             "{error}"
         );
     }

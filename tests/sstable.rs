@@ -12,7 +12,6 @@ use bloomline::sstable::{
     Ended, FilterBlockBuilder, FilterBlockReader, FilterPolicy, PartitionIndex, PartitionIndexBuilder,
     PartitionedFilterBuilder,
 };
-use bloomline::variants::ModularView;
 use bloomline::{BloomView, BuildError, DecodeError};
 use common::errors::error;
 use proptest::prelude::*;
@@ -258,9 +257,9 @@ fn a_policy_streams_the_keys_of_a_table() {
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn filters_of_low_rates_keep_them_and_save_bits() {
-    for (fpr, saves) in [(0.001, 0.055), (0.0001, 0.09), (1e-6, 0.19)] {
+    for (fpr, saves) in [(0.0004, 0.07), (0.0001, 0.09), (1e-6, 0.19)] {
         let policy = FilterPolicy::with_fpr(fpr).unwrap();
-        let in_one = policy.clone().with_one_module();
+        let in_one = policy.clone().with_most_modules(1).unwrap();
         let of_bits = FilterPolicy::with_bits_per_key(in_one.bits_per_key()).unwrap();
         assert!(policy.bits_per_key() <= (1.0 - saves) * in_one.bits_per_key(), "{fpr}");
         for n_keys in [0, 1, 2, 30, 100, 300, 3_000, 100_000] {
@@ -270,11 +269,9 @@ fn filters_of_low_rates_keep_them_and_save_bits() {
                 assert!((0..n_keys).all(|key| policy.key_may_match(key, &filter[1..])), "{n_keys} keys");
                 filter.split_off(1)
             });
-            let [has_modules, never, _] =
-                filters.each_ref().map(|filter| ModularView::from_compact(filter).is_ok());
-            assert!(!never && (n_keys < 3_000 || has_modules), "{n_keys} keys");
-            // A reader without modules finds every key possibly present.
-            assert_eq!(has_modules, BloomView::from_compact(&filters[0]).is_err());
+            let [n_modules, one, _] = filters.each_ref().map(|filter| modules_of(filter));
+            let is_rounded = n_keys < if fpr > 2e-4 { 100_000 } else { 3_000 };
+            assert!(one == 1 && (is_rounded || n_modules == 2), "{n_keys} keys");
             let lens = filters.each_ref().map(Vec::len);
             assert!(lens[0] <= lens[1] + 1 && lens[2] <= lens[1] + lens[1] / 100 + 1, "{n_keys}: {lens:?}");
             if n_keys == 100_000 {
@@ -288,20 +285,32 @@ fn filters_of_low_rates_keep_them_and_save_bits() {
     }
 }
 
-/// One module needs 15.7246 bits per key for 0.1%.
+fn modules_of(filter: &[u8]) -> usize {
+    BloomView::from_compact(filter).unwrap().n_modules()
+}
+
+/// One module needs 17.454 bits per key for 0.0497%.
 #[test]
-fn modules_begin_at_a_tenth_of_a_percent() {
+fn a_second_module_begins_at_a_twentieth_of_a_percent() {
     let [bits, rate] = [FilterPolicy::with_bits_per_key, FilterPolicy::with_fpr];
-    for (policy, has_modules) in [
-        (bits(15.7246), false),
-        (bits(15.7247), true),
-        (rate(0.00101), false),
-        (rate(0.001), true),
-        (rate(0.001).map(FilterPolicy::with_one_module), false),
+    let within =
+        |policy: Result<FilterPolicy, _>, most| policy.and_then(|policy| policy.with_most_modules(most));
+    for (policy, n_modules) in [
+        (bits(17.454), 1),
+        (bits(17.455), 2),
+        (rate(0.000_497), 1),
+        (rate(0.000_48), 2),
+        (within(rate(0.000_48), 1), 1),
+        (within(rate(0.000_48), 4), 2),
+        (within(rate(0.000_001), 4), 4),
+        (within(rate(0.001), 2), 2),
+        (within(bits(20.0), 1), 1),
+        (within(bits(14.0), 2), 2),
     ] {
         let mut filter = Vec::new();
-        policy.unwrap().create_filter(0..10_000, &mut filter);
-        assert_eq!(ModularView::from_compact(&filter).is_ok(), has_modules, "{} bytes", filter.len());
+        let policy = policy.unwrap();
+        policy.create_filter(0..50_000, &mut filter);
+        assert_eq!(modules_of(&filter), n_modules, "{policy:?}: {} bytes", filter.len());
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Barrier, OnceLock};
 use std::thread;
 
 use bloomline::sstable::FilterPolicy;
-use bloomline::{AtomicBloomFilter, BloomFilter, Kernel, mix};
+use bloomline::{AtomicBloomFilter, BloomFilter, Kernel, Sizing, mix};
 
 const THREADS: u64 = 4;
 
@@ -58,9 +58,10 @@ fn a_filter_is_read_by_many_threads() {
 fn no_thread_loses_a_bit_of_another() {
     let keys = if cfg!(miri) { 20 } else { 5_000 };
     let hash = |thread: u64, i: u64| mix(if i.is_multiple_of(4) { i } else { thread << 32 | i });
-    for kernel in Kernel::available() {
-        let empty =
-            BloomFilter::with_blocks(if cfg!(miri) { 2 } else { 300 }, 11).unwrap().with_kernel(kernel);
+    for (kernel, n_modules) in Kernel::available().flat_map(|kernel| [(kernel, 1), (kernel, 2)]) {
+        let sizing = Sizing::new(if cfg!(miri) { 2 } else { 300 }, 11).unwrap();
+        let sizing = sizing.with_modules(n_modules).unwrap();
+        let empty = BloomFilter::with_sizing(sizing).unwrap().with_kernel(kernel);
         let filter = AtomicBloomFilter::from(empty.clone());
         at_once(|thread| {
             for i in 0..keys {

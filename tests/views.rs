@@ -4,6 +4,7 @@
 mod common;
 
 use common::errors::error;
+use common::of_modules;
 use common::shrinking::Shrinking;
 use std::sync::Arc;
 
@@ -13,10 +14,11 @@ use bloomline::{
 };
 use common::allocations::allocated;
 
-/// Compact bytes of 1 to 6,400 keys, which are short filters of every number of lanes, and whole blocks.
+/// Compact bytes of 1 to 6,400 keys, which are short filters of every number of lanes, whole blocks, and two modules.
 fn compact_filters() -> impl Iterator<Item = Vec<u8>> {
-    (1..420).chain([450, 900, 6_400]).map(|keys| {
-        let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
+    let in_one = (1..420).chain([450, 900, 6_400]).map(|keys| (keys, 10.0));
+    in_one.chain([(1_230, 20.0), (6_401, 20.0)]).map(|(keys, bits_per_key)| {
+        let mut builder = FilterBuilder::with_bits_per_key(bits_per_key).unwrap();
         (0..keys).for_each(|i| builder.insert_hash(mix(keys << 32 | i)));
         let mut bytes = vec![0];
         builder.finish_compact(&mut bytes).unwrap();
@@ -31,12 +33,14 @@ fn many_filters_answer_as_one_by_one() {
         .map(|i| {
             // Runs of equal k, and pairs that differ.
             let k = if i < 16 { i + 1 } else { 6 + i / 40 };
-            let mut filter = BloomFilter::with_blocks(1 << (i % 8), k as u32).unwrap();
+            let n_modules = [1, 1, 1, 2, 1, 1, 3][i as usize % 7];
+            let mut filter = of_modules(n_modules, 1 << (i % 8), k as u32);
             (0..40 << (i % 8)).for_each(|key| _ = filter.insert_hash(mix(i << 32 | key)));
             filter
         })
         .collect();
-    let short: Vec<_> = compact_filters().step_by(45).collect();
+    // One of each number of lanes, and two modules.
+    let short: Vec<_> = compact_filters().step_by(6).chain(compact_filters().last()).collect();
     for kernel in Kernel::available() {
         let mut found = 0;
         let mut views: Vec<_> = filters.iter().map(BloomFilter::as_view).collect();
@@ -44,7 +48,7 @@ fn many_filters_answer_as_one_by_one() {
         views.rotate_left(20);
         let views: Vec<_> = views.into_iter().map(|view| view.with_kernel(kernel)).collect();
         for i in 0..if cfg!(miri) { 10 } else { 4_000 } {
-            let hash = mix(((i % 70) << 32) | (i / 70));
+            let hash = mix(((i % 420) << 32) | (i / 420));
             let first = mix(i) as usize % views.len();
             let some = &views[first..first + mix(i + 1) as usize % (views.len() - first)];
             let expected = (0..some.len()).filter(|&i| some[i].contains_hash(hash));
@@ -65,10 +69,8 @@ fn a_view_describes_itself_as_its_copy_does() {
         let (allocated, described) =
             allocated(|| (view.byte_len(), view.fill_ratio(), view.estimated_keys(), view.estimated_fpr()));
         assert_eq!(allocated, 0);
-        assert_eq!(
-            described,
-            (bytes.len() - 2, copy.fill_ratio(), copy.estimated_keys(), copy.estimated_fpr())
-        );
+        let byte_len = if view.n_modules() == 1 { bytes.len() - 2 } else { bytes.len() - 3 };
+        assert_eq!(described, (byte_len, copy.fill_ratio(), copy.estimated_keys(), copy.estimated_fpr()));
         assert!(described.1 > 0.1 && described.3 > 0.0, "{described:?}");
         if let Some(seen) = lanes.get_mut(view.byte_len() / 8) {
             *seen = true;
@@ -82,7 +84,8 @@ fn a_view_folds_as_its_copy_does_and_allocates_only_the_result() {
     let mut folds = 0;
     for bytes in compact_filters() {
         let view = BloomView::from_compact(&bytes[1..]).unwrap();
-        for factor in 1..=view.n_blocks() {
+        let n_blocks = view.n_blocks() / view.n_modules();
+        for factor in 1..=n_blocks {
             let (allocated, folded) = allocated(|| view.to_folded(factor));
             let mut copy = view.to_filter().unwrap();
             let expected = copy.fold(factor).map(|()| copy);
@@ -91,8 +94,8 @@ fn a_view_folds_as_its_copy_does_and_allocates_only_the_result() {
             assert!(allocated < folded.byte_len() + 64, "{allocated} bytes");
             folds += 1;
         }
-        for factor in [0, view.n_blocks() + 1, usize::MAX] {
-            let error = error!(BuildError::FoldFactor { factor, n_blocks: view.n_blocks() });
+        for factor in [0, n_blocks + 1, usize::MAX] {
+            let error = error!(BuildError::FoldFactor { factor, n_blocks });
             assert_eq!(view.to_folded(factor), error);
         }
     }
@@ -117,7 +120,7 @@ fn a_folded_view_keeps_its_keys_and_seed() {
 fn a_view_is_united_as_its_copy_is() {
     for bytes in compact_filters() {
         let view = BloomView::from_compact(&bytes[1..]).unwrap();
-        let mut ours = BloomFilter::with_blocks(view.n_blocks(), view.k()).unwrap();
+        let mut ours = BloomFilter::with_sizing(view.sizing()).unwrap();
         ours.insert("ant");
         let mut expected = ours.clone();
         expected.union_with(&view.to_filter().unwrap()).unwrap();
@@ -138,6 +141,10 @@ fn views_that_do_not_match_change_nothing() {
         (other(4, 6, 9), error!(MismatchError::Size { ours: 3, theirs: 4, unit: "blocks" })),
         (other(3, 7, 9), error!(MismatchError::Probes { ours: 6, theirs: 7 })),
         (other(3, 6, 0), error!(MismatchError::Seed { ours: 9, theirs: 0 })),
+        (
+            of_modules(3, 1, 6).with_seed(9).unwrap().to_standalone(),
+            error!(MismatchError::Size { ours: 1, theirs: 3, unit: "modules" }),
+        ),
     ];
     for (bytes, error) in errors {
         let view = BloomView::from_standalone(&bytes).unwrap();
@@ -174,27 +181,29 @@ fn an_owned_view_lives_beside_what_it_reads() {
         file: Arc<[u8]>,
         filter: OwnedView<Arc<[u8]>>,
     }
-    let mut filter = BloomFilter::with_blocks(10, 6).unwrap().with_seed(5).unwrap();
-    filter.insert("ant");
-    let file: Arc<[u8]> = filter.to_standalone().into();
-    let table = Table { filter: OwnedView::from_standalone(Arc::clone(&file)).unwrap(), file };
-    let table = std::thread::spawn(|| table).join().unwrap();
-    let view = table.filter.as_view();
-    assert!(view.to_filter().unwrap() == filter && view.contains("ant") && !view.contains("bee"));
-    assert_eq!((view.seed(), view.known_keys(), view.verify()), (5, None, Ok(())));
+    for n_modules in [1, 2] {
+        let mut filter = of_modules(n_modules, 10, 6).with_seed(5).unwrap();
+        filter.insert("ant");
+        let file: Arc<[u8]> = filter.to_standalone().into();
+        let table = Table { filter: OwnedView::from_standalone(Arc::clone(&file)).unwrap(), file };
+        let table = std::thread::spawn(|| table).join().unwrap();
+        let view = table.filter.as_view();
+        assert!(view.to_filter().unwrap() == filter && view.contains("ant") && !view.contains("bee"));
+        assert_eq!((view.seed(), view.known_keys(), view.verify()), (5, None, Ok(())));
 
-    let mut damaged = table.file.to_vec();
-    damaged[0] ^= 1;
-    assert!(matches!(OwnedView::from_standalone(&damaged), Err(DecodeError::BodyChecksum { .. })));
-    let damaged = OwnedView::from_standalone_unverified(damaged).unwrap();
-    assert!(matches!(damaged.as_view().verify(), Err(DecodeError::BodyChecksum { .. })));
-    assert!(matches!(OwnedView::from_standalone(&table.file[1..]), Err(DecodeError::Size { .. })));
-    assert!(matches!(OwnedView::from_compact(&table.file), Err(DecodeError::Length { .. })));
+        let mut damaged = table.file.to_vec();
+        damaged[0] ^= 1;
+        assert!(matches!(OwnedView::from_standalone(&damaged), Err(DecodeError::BodyChecksum { .. })));
+        let damaged = OwnedView::from_standalone_unverified(damaged).unwrap();
+        assert!(matches!(damaged.as_view().verify(), Err(DecodeError::BodyChecksum { .. })));
+        assert!(matches!(OwnedView::from_standalone(&table.file[1..]), Err(DecodeError::Size { .. })));
+        assert!(matches!(OwnedView::from_compact(&table.file), Err(DecodeError::Length { .. })));
 
-    let mut compact = Vec::new();
-    filter.write_compact(&mut compact).unwrap();
-    let owned = OwnedView::from_compact_with_seed(compact, 5).unwrap();
-    assert!(owned.as_view().to_filter().unwrap() == filter && owned.as_view().contains("ant"));
+        let mut compact = Vec::new();
+        filter.write_compact(&mut compact).unwrap();
+        let owned = OwnedView::from_compact_with_seed(compact, 5).unwrap();
+        assert!(owned.as_view().to_filter().unwrap() == filter && owned.as_view().contains("ant"));
+    }
 }
 
 /// `Arc<Mmap>` is no `AsRef<[u8]>`, so everybody would write this type.
@@ -254,8 +263,12 @@ fn views_are_compared_by_their_answers() {
 
 #[test]
 fn filters_views_and_owned_views_are_combined_alike() {
+    [1, 2].into_iter().for_each(are_combined_alike);
+}
+
+fn are_combined_alike(n_modules: usize) {
     let of = |keys: std::ops::Range<u32>| {
-        let mut filter = BloomFilter::with_blocks(9, 6).unwrap();
+        let mut filter = of_modules(n_modules, 9, 6);
         filter.extend(keys);
         filter
     };
@@ -288,7 +301,7 @@ fn filters_views_and_owned_views_are_combined_alike() {
     assert_eq!(ours_view.estimated_union(&theirs), Ok(of(0..300).estimated_keys()));
     assert_eq!(view.estimated_union(&ours), ours_view.estimated_union(view));
     assert_eq!(view.estimated_intersection(&ours), ours_view.estimated_intersection(&theirs));
-    let seeded = AtomicBloomFilter::from(BloomFilter::with_blocks(9, 6).unwrap().with_seed(1).unwrap());
+    let seeded = AtomicBloomFilter::from(of_modules(n_modules, 9, 6).with_seed(1).unwrap());
     assert_eq!(seeded.union_with(&ours), error!(MismatchError::Seed { ours: 1, theirs: 0 }));
     assert_eq!(seeded.fill_ratio(), 0.0);
 }
@@ -296,10 +309,12 @@ fn filters_views_and_owned_views_are_combined_alike() {
 /// Estimates, bytes and copies of an atomic filter equal the ones of a plain filter with the same keys.
 #[test]
 fn an_atomic_filter_describes_and_writes_itself_as_a_filter_does() {
-    for n_blocks in [1, 2, 7, 62, 63, 64, 65, 200] {
-        let mut filter = BloomFilter::with_blocks(n_blocks, 6).unwrap().with_seed(7).unwrap();
-        let atomic =
-            AtomicBloomFilter::from(BloomFilter::with_blocks(n_blocks, 6).unwrap().with_seed(7).unwrap());
+    let in_one = [1, 2, 7, 62, 63, 64, 65, 200].map(|n_blocks| (1, n_blocks));
+    let in_several = [(2, 1), (2, 31), (2, 32), (3, 21), (2, 63), (2, 64), (16, 70)];
+    for (n_modules, n_blocks) in in_one.into_iter().chain(in_several) {
+        let mut filter = of_modules(n_modules, n_blocks, 6).with_seed(7).unwrap();
+        let atomic = AtomicBloomFilter::from(filter.clone());
+        assert_eq!((atomic.n_modules(), atomic.n_blocks()), (n_modules, filter.n_blocks()));
         for keys in [0..0, 0..3, 3..n_blocks as u64 * 40] {
             keys.clone().for_each(|key| _ = atomic.insert(key));
             filter.extend(keys);
@@ -323,14 +338,14 @@ fn an_atomic_filter_describes_and_writes_itself_as_a_filter_does() {
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn an_atomic_filter_is_written_while_others_insert() {
-    for n_blocks in [1, 63, 1_000] {
-        let atomic = AtomicBloomFilter::from(BloomFilter::with_blocks(n_blocks, 6).unwrap());
+    for (n_modules, n_blocks) in [(1, 1), (1, 63), (1, 1_000), (3, 1), (3, 1_000)] {
+        let atomic = AtomicBloomFilter::from(of_modules(n_modules, n_blocks, 6));
         std::thread::scope(|scope| {
             scope.spawn(|| (0..n_blocks as u64 * 30).for_each(|key| _ = atomic.insert(key)));
             for _ in 0..50 {
                 atomic.insert("before");
                 let copy = BloomFilter::from_standalone(&atomic.to_standalone()).unwrap();
-                assert!(copy.contains("before") && copy.n_blocks() <= n_blocks);
+                assert!(copy.contains("before") && copy.n_blocks() <= n_modules * n_blocks);
             }
         });
     }
@@ -340,18 +355,17 @@ fn an_atomic_filter_is_written_while_others_insert() {
 #[test]
 fn an_owned_view_whose_bytes_get_lost_finds_every_key() {
     for bytes in compact_filters() {
-        let n_bytes = bytes.len() - 1;
         let owned = OwnedView::from_compact(Shrinking::new(bytes[1..].to_vec())).unwrap();
-        let before = owned.as_view().n_blocks();
-        for length in (0..n_bytes - 1).step_by(7) {
+        let (before, n_bytes) = (owned.as_view().sizing(), owned.as_view().byte_len());
+        for length in (0..n_bytes).step_by(7).chain([n_bytes - 1]) {
             owned.get_ref().shrink_to(length);
             assert!(
                 (0..10).all(|i| owned.as_view().contains_hash(mix(i))) && owned.as_view().contains("ant"),
                 "{length} bytes"
             );
         }
-        owned.get_ref().shrink_to(n_bytes - 1);
-        assert_eq!(owned.as_view().n_blocks(), before, "all lanes are there");
+        owned.get_ref().shrink_to(n_bytes);
+        assert_eq!(owned.as_view().sizing(), before, "all lanes are there");
     }
 }
 
@@ -386,10 +400,11 @@ fn bits_without_a_checksum_are_not_called_verified() {
 
 #[test]
 fn bitmaps_of_atomic_filters_are_those_of_plain_ones() {
-    let mut plain = BloomFilter::with_blocks(9, 6).unwrap();
-    plain.insert_batch(&(0..500).map(mix).collect::<Vec<_>>());
-    let atomic = AtomicBloomFilter::from(plain.clone());
-    for n in [0, 1, 8, 9, 511, 512, 513, 1_100] {
+    for (n_modules, n) in [1, 2].into_iter().flat_map(|m| [0, 1, 8, 9, 511, 512, 513, 1_100].map(|n| (m, n)))
+    {
+        let mut plain = of_modules(n_modules, 9, 6);
+        plain.insert_batch(&(0..500).map(mix).collect::<Vec<_>>());
+        let atomic = AtomicBloomFilter::from(plain.clone());
         let hashes: Vec<u64> = (0..n).map(|i| mix(3 * i)).collect();
         let mut found = [0, 1].map(|_| vec![0xa5; hashes.len().div_ceil(8)]);
         plain.contains_bitmap(&hashes, &mut found[0]);

@@ -1,4 +1,4 @@
-//! Counting, modular, scalable and standard filters and frontiers keep their guarantees under any program of operations.
+//! Counting, scalable and standard filters and frontiers keep their guarantees under any program of operations.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]

@@ -7,7 +7,7 @@ use bloomline::variants::CountingBloomFilter;
 use bloomline::{BloomFilter, BuildError, Kernel, Sizing, hash_key, mix};
 
 use super::decode::{counting_decoder_survives, forge_footer};
-use super::model::mask;
+use super::format::mask;
 
 #[derive(Arbitrary, Debug)]
 pub struct Input<'a> {

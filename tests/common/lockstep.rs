@@ -1,11 +1,15 @@
 //! Every kernel sets the same bits and returns the same answers as the reference.
 
 use arbitrary::Arbitrary;
-use bloomline::{AtomicBloomFilter, BloomFilter, BloomView, Kernel};
+use bloomline::{AtomicBloomFilter, BloomView, Kernel};
+
+use super::format::Reference;
 
 #[derive(Arbitrary, Debug)]
 pub struct Input<'a> {
+    /// The low four bits are k, the high ones the number of modules.
     k: u8,
+    /// Of each module.
     n_blocks: u8,
     inserted: &'a [u8],
     queried: &'a [u8],
@@ -18,7 +22,8 @@ pub fn check(input: Input<'_>) {
         few @ 0..=239 => usize::from(few % 16) + 1,
         many => 5 * usize::from(many - 239),
     };
-    kernels_agree(&words(input.inserted), &words(input.queried), k, n_blocks);
+    let n_modules = super::n_modules(input.k);
+    kernels_agree(&words(input.inserted), &words(input.queried), k, [n_modules, n_blocks]);
 }
 
 /// With filters of this size, more words run the same code, but only run longer.
@@ -33,16 +38,19 @@ pub fn reference_kernel() -> Kernel {
     Kernel::available().find(|kernel| kernel.name() == "reference").expect("available on every CPU")
 }
 
-/// Compares single operations and batches, on owned blocks and on bytes at an odd address.
-pub fn kernels_agree(inserted: &[u64], queried: &[u64], k: u32, n_blocks: usize) {
-    let empty = BloomFilter::with_blocks(n_blocks, k).expect("a small filter");
+/// Compares single operations and batches, on owned blocks and on bytes at an odd address, in a number of modules of as
+/// many blocks each.
+pub fn kernels_agree(inserted: &[u64], queried: &[u64], k: u32, [n_modules, n_blocks]: [usize; 2]) {
+    let empty = super::of_modules(n_modules, n_blocks, k);
+    let n_blocks = format!("{n_modules} modules of {n_blocks}");
 
-    let mut reference = empty.clone().with_kernel(reference_kernel());
-    let changed: Vec<bool> = inserted.iter().map(|&hash| reference.insert_hash(hash)).collect();
+    let mut reference = Reference::new(empty.sizing());
+    let changed: Vec<bool> = inserted.iter().map(|&hash| reference.insert(hash)).collect();
     let queried: Vec<u64> = inserted.iter().chain(queried).copied().collect();
-    let answers: Vec<bool> = queried.iter().map(|&hash| reference.contains_hash(hash)).collect();
+    let answers: Vec<bool> = queried.iter().map(|&hash| reference.contains(hash)).collect();
     assert!(answers[..inserted.len()].iter().all(|&found| found), "the reference lost a key");
     let shifted = [vec![0], reference.to_compact()].concat();
+    let reference = reference.to_filter(0);
 
     // Its first lanes as a short filter, in an allocation of exactly these bytes.
     let n_lanes = (1 + 8 * inserted.len() + queried.len()) % 63 + 1;
@@ -79,6 +87,8 @@ pub fn kernels_agree(inserted: &[u64], queried: &[u64], k: u32, n_blocks: usize)
         let view = BloomView::from_compact(&shifted[1..]).expect("our own bytes").with_kernel(kernel);
         assert_eq!([single.kernel(), batch.kernel(), view.to_filter().unwrap().kernel()], [kernel; 3]);
         for (&hash, &answer) in queried.iter().zip(&answers) {
+            single.prefetch(hash);
+            view.prefetch(hash);
             let context = || format!("{kernel}: lookup of {hash:#x}, k {k}, {n_blocks} blocks");
             assert_eq!(single.contains_hash(hash), answer, "{}", context());
             assert_eq!(view.contains_hash(hash), answer, "{}, in place", context());

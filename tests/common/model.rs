@@ -5,9 +5,13 @@ use std::collections::HashSet;
 use arbitrary::Arbitrary;
 use bloomline::{BloomFilter, BloomView, FilterBuilder, Kernel, hash_key, mix};
 
+use super::format::Reference;
+
 #[derive(Arbitrary, Debug)]
 pub struct Input<'a> {
+    /// The low four bits are k, the high ones the number of modules.
     k: u8,
+    /// Of each module.
     n_blocks: u8,
     seed: u64,
     operations: Vec<Operation<'a>>,
@@ -32,7 +36,8 @@ enum Operation<'a> {
     Compact(u8, u8),
     /// Replaces the filter by the copy decoded from its standalone bytes, at an address with this remainder.
     Standalone(u8, u8),
-    /// Rebuilds the filter from its hashes, with (number + 1) / 4 bits per key.
+    /// Rebuilds the filter from its hashes, with (number + 1) / 4 bits per key, in at most as many modules as it has. If
+    /// it has one, the builder chooses.
     Build(u8, u8),
     Kernel(u8, u8),
 }
@@ -53,8 +58,7 @@ struct Slot {
 pub fn check(input: Input<'_>) {
     let k = u32::from(input.k % 16) + 1;
     let n_blocks = usize::from(input.n_blocks % 48) + 1;
-    let filter =
-        BloomFilter::with_blocks(n_blocks, k).expect("a small filter").with_seed(input.seed).unwrap();
+    let filter = super::of_modules(super::n_modules(input.k), n_blocks, k).with_seed(input.seed).unwrap();
     let slot = || Slot { filter: filter.clone(), hashes: HashSet::new(), exact: true };
     let mut slots: [Slot; FILTERS] = std::array::from_fn(|_| slot());
     for operation in input.operations.iter().take(MOST_OPERATIONS) {
@@ -153,7 +157,7 @@ impl Slot {
     }
 
     fn is_compatible(&self, other: &Self) -> bool {
-        let shape = |filter: &BloomFilter| (filter.n_blocks(), filter.k(), filter.seed());
+        let shape = |filter: &BloomFilter| (filter.sizing(), filter.seed());
         shape(&self.filter) == shape(&other.filter)
     }
 
@@ -183,12 +187,12 @@ impl Slot {
 
     fn fold(&mut self, factor: usize) {
         let before = self.filter.clone();
-        let n_blocks = before.n_blocks();
+        let n_blocks = before.n_blocks() / before.n_modules();
         if self.filter.fold(factor).is_err() {
             assert!(self.filter == before && !n_blocks.is_multiple_of(factor));
             return;
         }
-        assert_eq!(self.filter.n_blocks() * factor, n_blocks);
+        assert_eq!(self.filter.n_blocks() * factor, before.n_blocks());
         self.check();
     }
 
@@ -199,9 +203,9 @@ impl Slot {
             return;
         }
         assert!(self.filter.estimated_fpr() <= fpr || self.filter == before);
-        let n_blocks = before.n_blocks();
-        assert!(n_blocks.is_multiple_of(self.filter.n_blocks()));
-        let taken = n_blocks / self.filter.n_blocks();
+        let n_blocks = before.n_blocks() / before.n_modules();
+        assert!(before.n_blocks().is_multiple_of(self.filter.n_blocks()));
+        let taken = before.n_blocks() / self.filter.n_blocks();
         for more in (taken + 1..=n_blocks).filter(|factor| n_blocks.is_multiple_of(*factor)) {
             let mut folded = before.clone();
             folded.fold(more).expect("a divisor");
@@ -222,7 +226,10 @@ impl Slot {
     }
 
     fn build(&mut self, bits_per_key: f64) {
-        let builder = FilterBuilder::with_bits_per_key(bits_per_key).expect("1/4 to 64");
+        let mut builder = FilterBuilder::with_bits_per_key(bits_per_key).expect("1/4 to 64");
+        if self.filter.n_modules() > 1 {
+            builder = builder.with_most_modules(self.filter.n_modules()).expect("in range");
+        }
         let mut builder = builder.with_seed(self.filter.seed()).unwrap().with_kernel(self.filter.kernel());
         // Each key twice, because a table holds several versions of a key.
         for &hash in self.hashes.iter().chain(&self.hashes) {
@@ -233,27 +240,38 @@ impl Slot {
         self.filter = builder.finish().unwrap();
         assert!(builder.is_empty());
         assert_eq!(self.filter.known_keys(), Some(self.hashes.len() as u64));
-        let needed = self.hashes.len() as f64 * bits_per_key / 64.0;
-        assert!(8 * self.filter.n_blocks() == (needed.ceil() as usize).next_multiple_of(8).max(8));
+        let blocks_in = |n_modules: usize| {
+            let of_each = self.hashes.len() as f64 * (bits_per_key / n_modules as f64) / 512.0;
+            n_modules * (of_each.ceil() as usize).max(1)
+        };
+        let n_modules = self.filter.n_modules();
+        assert_eq!(self.filter.n_blocks(), blocks_in(n_modules));
+        // Rounding may add 1% for each further module.
+        let most = 1.01_f64.powi(n_modules as i32 - 1) * blocks_in(1) as f64;
+        assert!(blocks_in(n_modules) as f64 <= most, "{n_modules} modules");
         self.exact = true;
         self.check();
-        self.check_compact(&compact, needed);
+        self.check_compact(&compact, self.hashes.len() as f64 * bits_per_key / 64.0);
     }
 
     /// Checks that compact bytes have the bits of the format. The model continues with the filter decoded from them.
     fn check_compact(&mut self, compact: &[u8], needed: f64) {
         let view = BloomView::from_compact_with_seed(compact, self.filter.seed()).expect("our own bytes");
         let (lanes, _) = compact.as_chunks::<8>();
-        super::assert_lanes(lanes.len(), needed);
+        if view.n_modules() == 1 {
+            super::assert_lanes(lanes.len(), needed);
+        } else {
+            assert!(self.filter.sizing() == view.sizing() && lanes.len() == 8 * view.n_blocks());
+        }
         let stride = 1 << lanes.len().trailing_zeros().min(3);
-        let n_blocks = lanes.len() / stride;
-        assert_eq!(view.n_blocks(), n_blocks);
+        assert_eq!(view.n_blocks(), lanes.len() / stride);
 
+        let mut blocks = Reference::new(view.sizing());
+        self.hashes.iter().for_each(|&hash| _ = blocks.insert(hash));
         let mut expected = vec![0; lanes.len()];
-        for &hash in &self.hashes {
-            let block = ((u128::from(hash) * n_blocks as u128) >> 64) as usize;
-            for (i, bits) in mask(hash, view.k()).into_iter().enumerate() {
-                expected[(stride * block + i) % lanes.len()] |= bits;
+        for (b, block) in blocks.modules.iter().flatten().enumerate() {
+            for (i, lane) in block.iter().enumerate() {
+                expected[(stride * b + i) % lanes.len()] |= lane;
             }
         }
         assert!(lanes.iter().map(|lane| u64::from_le_bytes(*lane)).eq(expected), "wrong bits for its keys");
@@ -271,37 +289,21 @@ impl Slot {
         assert!(found.iter().all(|&found| found), "a key was lost: batch");
         assert!(hashes.iter().all(|&hash| self.filter.contains_hash(hash)), "a key was lost");
 
-        let (n_blocks, k, keys) = (self.filter.n_blocks(), self.filter.k(), hashes.len() as f64);
-        assert_eq!(self.filter.byte_len(), 64 * n_blocks);
+        assert_eq!(self.filter.byte_len(), 64 * self.filter.n_blocks());
         assert!(self.filter.known_keys().is_none_or(|known| known == self.hashes.len() as u64));
         if self.exact {
-            assert!(self.filter.fill_ratio() * 512.0 * n_blocks as f64 <= keys * f64::from(k) + 0.5);
-            let mut fresh =
-                BloomFilter::with_blocks(n_blocks, k).expect("in range").with_seed(view.seed()).unwrap();
-            fresh.insert_batch(&hashes);
-            assert!(fresh == self.filter, "wrong bits for its keys");
+            let mut fresh = Reference::new(self.filter.sizing());
+            hashes.iter().for_each(|&hash| _ = fresh.insert(hash));
+            assert!(fresh.to_filter(view.seed()) == self.filter, "wrong bits for its keys");
         }
     }
 
     /// Checks that the view shows this filter, and returns an owned copy.
     fn same_as(&self, view: &BloomView<'_>) -> BloomFilter {
-        assert_eq!(
-            (view.n_blocks(), view.k(), view.seed()),
-            (self.filter.n_blocks(), self.filter.k(), self.filter.seed())
-        );
+        assert_eq!((view.sizing(), view.seed()), (self.filter.sizing(), self.filter.seed()));
         assert!(self.hashes.iter().all(|&hash| view.contains_hash(hash)), "a key was lost");
         let copy = view.to_filter().unwrap();
         assert!(copy == self.filter);
         copy
     }
-}
-
-/// The lanes of a filter of one block that contains only this hash.
-pub fn mask(hash: u64, k: u32) -> [u64; 8] {
-    let mut filter = BloomFilter::with_blocks(1, k).expect("one block");
-    filter.insert_hash(hash);
-    let compact = filter.to_compact();
-    let (lanes, _) = compact.as_chunks();
-    // Compact bytes store repeated lanes once.
-    std::array::from_fn(|i| u64::from_le_bytes(lanes[i % lanes.len()]))
 }

@@ -7,7 +7,7 @@ use bloomline::variants::ScalableBloomFilter;
 use bloomline::{BloomFilter, Kernel, mix};
 
 use super::decode::{forge_footer, loads_of, scalable_decoder_survives};
-use super::modular::hashes_of;
+use super::format::Reference;
 
 #[derive(Arbitrary, Debug)]
 pub struct Input<'a> {
@@ -67,13 +67,13 @@ struct Model {
 /// its false-positive rate. bloomline makes only filters with 2 and 0.85, but it reads all.
 pub fn with_growth(initial_capacity: usize, fpr: f64, growth: u8, tightening: f64) -> ScalableBloomFilter {
     let filter = ScalableBloomFilter::with_fpr(initial_capacity, fpr).expect("in range");
-    let n_blocks = filter.filters()[0].n_blocks();
+    let n_blocks = filter.filters()[0].n_blocks() / filter.n_modules();
     with_modules(filter.n_modules(), n_blocks, initial_capacity, fpr, growth, tightening)
 }
 
-/// [`with_growth`] with this many modules in each filter, the first of at least so many blocks. bloomline makes second
+/// [`with_growth`] with this many modules in each filter, the first of at least so many blocks each. bloomline makes two
 /// modules only at low rates, but reads them at any.
-fn with_modules(
+pub fn with_modules(
     n_modules: usize,
     mut n_blocks: usize,
     initial_capacity: usize,
@@ -94,22 +94,6 @@ fn with_modules(
             Err(_) => n_blocks += n_blocks / 20 + 1,
         }
     }
-}
-
-/// The first modules of all filters, then the second.
-fn modules_of(filter: &ScalableBloomFilter) -> Vec<BloomFilter> {
-    let (bytes, n_filters) = (filter.to_standalone(), filter.filters().len());
-    let mut rest = &bytes[..bytes.len() - 64 - 8 - 16 * n_filters];
-    let mut modules = Vec::new();
-    while let Some((before, footer)) = rest.split_last_chunk::<64>() {
-        let n_lanes = u64::from_le_bytes(footer[..8].try_into().expect("8 bytes")) as usize;
-        let (before, module) = rest.split_at(before.len() - 8 * n_lanes);
-        modules.push(BloomFilter::from_standalone(module).expect("our own bytes"));
-        rest = before;
-    }
-    modules.reverse();
-    assert!(modules.len() == n_filters * filter.n_modules() && modules[..n_filters] == *filter.filters());
-    modules
 }
 
 /// How many more keys the filters have room for.
@@ -176,7 +160,7 @@ impl Model {
                     (self.filter.initial_capacity(), self.filter.initial_capacity());
                 assert!(self.filter.filters().len() == 1 && self.filter.filters()[0].n_blocks() >= first);
                 assert_eq!(self.filter.estimated_fpr(), 0.0);
-                assert!(modules_of(&self.filter).iter().all(|module| module.known_keys() == Some(0)));
+                assert_eq!(self.filter.filters()[0].known_keys(), Some(0));
             }
             Operation::Standalone => self.check(),
             Operation::Damage(at, change) => {
@@ -225,7 +209,7 @@ impl Model {
             }
             Operation::FromFilter(n_blocks, first) => {
                 let k = self.filter.filters()[0].k();
-                let filter = BloomFilter::with_blocks(usize::from(*n_blocks) + 1, k).expect("in range");
+                let filter = super::of_modules(self.filter.n_modules(), usize::from(*n_blocks) + 1, k);
                 let mut filter = filter.with_seed(self.filter.seed()).unwrap();
                 let hashes: Vec<u64> =
                     (0..=u64::from(*n_blocks)).map(|i| mix(u64::from(*first) + i)).collect();
@@ -302,7 +286,8 @@ impl Model {
         assert!(filters.iter().all(|filter| filter.k() == filters[0].k()));
         assert!(filters.iter().all(|filter| filter.seed() == self.filter.seed()));
         let size_bytes: usize = filters.iter().map(|filter| filter.byte_len()).sum();
-        assert_eq!(self.filter.byte_len(), size_bytes * self.filter.n_modules());
+        assert_eq!(self.filter.byte_len(), size_bytes);
+        assert!(filters.iter().all(|filter| filter.n_modules() == self.filter.n_modules()));
     }
 
     /// Checks what holds for every filter. The model continues with the copy decoded from its bytes.
@@ -316,17 +301,11 @@ impl Model {
         let hashes: Vec<u64> = self.hashes.iter().copied().chain((0..64).map(mix)).collect();
         let mut found = vec![false; hashes.len()];
         self.filter.contains_batch(&hashes, &mut found);
-        let modules = modules_of(&self.filter);
-        let (firsts, seconds) = modules.split_at(self.filter.filters().len());
+        let filters: Vec<_> = self.filter.filters().iter().map(Reference::of).collect();
         for (at, &hash) in hashes.iter().enumerate() {
             assert!(found[at] || at >= self.hashes.len(), "a key was lost: batch");
             assert_eq!(self.filter.contains_hash(hash), found[at]);
-            let mut pairs = (0..firsts.len()).map(|i| (&firsts[i], seconds.get(i)));
-            let second_hash = hashes_of(hash).nth(1).expect("a hash for each module");
-            let has = pairs.any(|(first, second)| {
-                first.contains_hash(hash) && second.is_none_or(|second| second.contains_hash(second_hash))
-            });
-            assert_eq!(has, found[at]);
+            assert_eq!(filters.iter().any(|filter| filter.contains(hash)), found[at]);
             self.filter.prefetch(hash);
         }
     }

@@ -1,8 +1,8 @@
 //! Any numbers give an error or a size that keeps its guarantees.
 
 use arbitrary::Arbitrary;
-use bloomline::sizing::{self, MAX_BITS_PER_KEY, MIN_FPR};
-use bloomline::{BloomFilter, BuildError, FilterBuilder, Sizing, mix};
+use bloomline::sizing::{self, MAX_BITS_PER_KEY};
+use bloomline::{BloomFilter, BloomView, BuildError, FilterBuilder, Sizing, mix};
 
 #[derive(Arbitrary, Debug)]
 pub struct Input {
@@ -11,6 +11,7 @@ pub struct Input {
     bits_per_key: Number,
     more_bits_per_key: Number,
     fpr: Number,
+    /// Modulo 20 k, and divided by 20 the most modules, which are left to the rule if it is 0.
     k: u8,
     n_blocks: u64,
 }
@@ -43,22 +44,43 @@ const MOST_BLOCKS: usize = (isize::MAX as usize - 120) / 64;
 pub fn check(input: Input) {
     let bits_per_key = input.bits_per_key.up_to(MAX_BITS_PER_KEY);
     let more_bits_per_key = input.more_bits_per_key.up_to(MAX_BITS_PER_KEY);
-    let (keys, more_keys) = (input.keys as usize, input.more_keys as usize);
-    sizes_hold_the_requested_bits(keys, bits_per_key);
-    sizes_grow(keys, more_keys, bits_per_key, more_bits_per_key);
+    let most_modules = Some(usize::from(input.k / 20)).filter(|&most| most != 0);
+    sizes_hold_the_requested_bits(input.keys, bits_per_key, most_modules);
+    sizes_grow(input.keys, input.more_keys, bits_per_key, more_bits_per_key);
     fprs_fall(bits_per_key, more_bits_per_key, u32::from(input.k % 20));
     the_best_k_is_best(bits_per_key);
-    fprs_are_kept(keys, input.fpr.up_to(1.0));
+    fprs_are_kept(input.keys, input.fpr.up_to(1.0), most_modules);
     filters_have_their_size(input.n_blocks as usize, u32::from(input.k % 20));
-    builders_keep_their_size(keys % 300, bits_per_key);
+    builders_keep_their_size(input.keys % 300, bits_per_key);
+    builders_size_as_sizing_does(input.keys % 2_000, input.fpr.up_to(1.0), most_modules);
+}
+
+pub fn for_fpr(keys: u64, fpr: f64, most_modules: Option<usize>) -> Result<Sizing, BuildError> {
+    match most_modules {
+        None => Sizing::for_fpr(keys, fpr),
+        Some(most_modules) => Sizing::for_fpr_within(keys, fpr, most_modules),
+    }
+}
+
+pub fn for_bits_per_key(keys: u64, bits: f64, most_modules: Option<usize>) -> Result<Sizing, BuildError> {
+    match most_modules {
+        None => Sizing::for_bits_per_key(keys, bits),
+        Some(most_modules) => Sizing::for_bits_per_key_within(keys, bits, most_modules),
+    }
+}
+
+/// The false-positive rate of `n_modules` modules that share the bits, for many keys.
+pub fn rate(bits_per_key: f64, n_modules: usize) -> f64 {
+    let of_each = bits_per_key / n_modules as f64;
+    sizing::fpr(of_each, sizing::best_k(of_each).expect("in range")).expect("in range").powi(n_modules as i32)
 }
 
 fn is_bits_per_key(value: f64) -> bool {
     value > 0.0 && value <= MAX_BITS_PER_KEY
 }
 
-fn sizes_hold_the_requested_bits(keys: usize, bits_per_key: f64) {
-    match Sizing::for_bits_per_key(keys, bits_per_key) {
+fn sizes_hold_the_requested_bits(keys: u64, bits_per_key: f64, most_modules: Option<usize>) {
+    match for_bits_per_key(keys, bits_per_key, most_modules) {
         Err(BuildError::BitsPerKey { value, .. }) => {
             assert!(!is_bits_per_key(bits_per_key) && value.to_bits() == bits_per_key.to_bits());
         }
@@ -69,17 +91,30 @@ fn sizes_hold_the_requested_bits(keys: usize, bits_per_key: f64) {
         Err(error) => panic!("{error}"),
         Ok(sizing) => {
             assert!(is_bits_per_key(bits_per_key));
-            let blocks = keys as f64 * bits_per_key / 512.0;
-            let n_blocks = sizing.n_blocks() as f64;
+            let n_modules = sizing.n_modules();
+            let of_each = bits_per_key / n_modules as f64;
+            let blocks = keys as f64 * of_each / 512.0;
+            let n_blocks = (sizing.n_blocks() / n_modules) as f64;
             assert!(n_blocks >= blocks && n_blocks <= (blocks + 1.0).max(1.0), "{sizing:?}");
             let given = n_blocks * 512.0 / keys.max(1) as f64;
             assert_eq!(sizing.k(), sizing::best_k(given.min(MAX_BITS_PER_KEY)).expect("above 0"));
-            assert!(given >= MAX_BITS_PER_KEY || given >= bits_per_key * (1.0 - 1e-12));
+            assert!(given >= MAX_BITS_PER_KEY || given >= of_each * (1.0 - 1e-12));
+            assert!(n_modules <= most_modules.unwrap_or(3).min(4));
+            if n_modules > 1 {
+                let one = Sizing::for_bits_per_key_within(keys, bits_per_key, 1).expect("a smaller one");
+                assert!(
+                    sizing.n_blocks() as f64 <= 1.01_f64.powi(n_modules as i32 - 1) * one.n_blocks() as f64
+                );
+                assert!(
+                    sizing.fpr(keys) <= one.fpr(keys) * (1.0 + TOLERANCE) + ROUNDING,
+                    "{sizing:?}, {one:?}"
+                );
+            }
         }
     }
 }
 
-fn sizes_grow(keys: usize, more_keys: usize, bits_per_key: f64, more_bits_per_key: f64) {
+fn sizes_grow(keys: u64, more_keys: u64, bits_per_key: f64, more_bits_per_key: f64) {
     let n_blocks =
         |keys, bits_per_key| Sizing::for_bits_per_key(keys, bits_per_key).map(|sizing| sizing.n_blocks());
     if let (Ok(few), Ok(many)) = (n_blocks(keys, bits_per_key), n_blocks(more_keys, bits_per_key)) {
@@ -120,26 +155,50 @@ fn the_best_k_is_best(bits_per_key: f64) {
     }
 }
 
-fn fprs_are_kept(keys: usize, fpr: f64) {
-    match Sizing::for_fpr(keys, fpr) {
-        Err(BuildError::Fpr { value, .. }) => {
-            assert!(!(MIN_FPR..1.0).contains(&fpr) && value.to_bits() == fpr.to_bits());
+/// The lowest rates of one to four modules.
+pub const LOWEST: [f64; 4] = [1.263e-8, 3.05e-11, 2.142e-12, sizing::MIN_FPR];
+
+/// The rate is kept, by the fewest blocks, and each module but the first saves what it must.
+pub fn fprs_are_kept(keys: u64, fpr: f64, most_modules: Option<usize>) {
+    // With several modules, the rate includes the probability that an absent key has the hash of a present one.
+    let same_hash = |n_modules| if n_modules == 1 { 0.0 } else { keys as f64 / 2_f64.powi(64) };
+    let most = most_modules.unwrap_or(4).min(4);
+    match for_fpr(keys, fpr, most_modules) {
+        Err(BuildError::Fpr { value, lowest, .. }) => {
+            assert!(!(lowest..1.0).contains(&fpr) && value.to_bits() == fpr.to_bits());
+            assert_eq!(lowest, LOWEST[most - 1] + same_hash(most));
         }
-        Err(BuildError::Keys { expected_keys, .. }) => assert!(expected_keys == keys && keys > MOST_BLOCKS),
+        Err(BuildError::Keys { expected_keys, .. }) => {
+            assert!(expected_keys == keys && keys > MOST_BLOCKS as u64);
+        }
         Err(error) => panic!("{error}"),
         Ok(sizing) => {
-            let rate = sizing.fpr(keys as u64);
-            assert!(rate <= fpr * (1.0 + TOLERANCE) + ROUNDING, "{rate}, requested {fpr}");
+            let n_modules = sizing.n_modules();
+            let rate = sizing.fpr(keys) + same_hash(n_modules);
+            assert!(rate <= fpr * (1.0 + TOLERANCE) + ROUNDING, "{rate}, requested {fpr}: {sizing:?}");
+            let of_module = sizing.n_blocks() / n_modules;
             let foldable = sizing.foldable();
-            let more = foldable.n_blocks() - sizing.n_blocks();
+            assert_eq!((foldable.n_modules(), foldable.k()), (n_modules, sizing.k()));
+            let foldable = foldable.n_blocks() / n_modules;
             assert!(
-                foldable.n_blocks().is_multiple_of(2) && more <= (sizing.n_blocks() / 100).max(1),
+                foldable.is_multiple_of(2) && foldable - of_module <= (of_module / 100).max(1),
                 "{sizing:?}"
             );
-            if sizing.n_blocks() > 1_000 {
-                let smaller =
-                    Sizing::new(sizing.n_blocks() - sizing.n_blocks() / 100, sizing.k()).expect("smaller");
-                assert!(smaller.fpr(keys as u64) > fpr, "1 % fewer blocks would do");
+            if of_module > 1_000 {
+                let smaller = Sizing::new(n_modules * (of_module - of_module / 100), sizing.k());
+                let smaller = smaller.and_then(|smaller| smaller.with_modules(n_modules)).expect("smaller");
+                assert!(
+                    smaller.fpr(keys) + same_hash(n_modules) > fpr,
+                    "1 % fewer blocks would do: {sizing:?}"
+                );
+            }
+            assert!(n_modules <= most);
+            let left: f64 = if most_modules.is_some() { 0.99 } else { 0.93 };
+            if n_modules > 1
+                && let Ok(one) = Sizing::for_fpr_within(keys, fpr, 1)
+            {
+                let most = left.powi(n_modules as i32 - 1) * one.n_blocks() as f64;
+                assert!(sizing.n_blocks() as f64 <= most * (1.0 + 1e-9), "{sizing:?}, {one:?}");
             }
         }
     }
@@ -160,15 +219,37 @@ fn filters_have_their_size(n_blocks: usize, k: u32) {
     }
 }
 
-fn builders_keep_their_size(keys: usize, bits_per_key: f64) {
+fn builders_keep_their_size(keys: u64, bits_per_key: f64) {
     let Ok(mut builder) = FilterBuilder::with_bits_per_key(bits_per_key) else {
         assert!(!is_bits_per_key(bits_per_key));
         return;
     };
-    for i in 0..keys as u64 {
+    for i in 0..keys {
         builder.insert_hash(mix(i));
     }
     let mut compact = Vec::new();
     builder.finish_compact(&mut compact).unwrap();
     super::assert_lanes((compact.len() - 1) / 8, keys as f64 * bits_per_key / 64.0);
+}
+
+/// So a builder keeps the rate.
+fn builders_size_as_sizing_does(keys: u64, fpr: f64, most_modules: Option<usize>) {
+    // Below, a builder leaves it to its caller to add the probability that two keys have the same hash.
+    if fpr < 1e-9 {
+        return;
+    }
+    let builder = FilterBuilder::with_fpr(fpr).and_then(|builder| match most_modules {
+        None => Ok(builder),
+        Some(most_modules) => builder.with_most_modules(most_modules),
+    });
+    let sizing = for_fpr(keys, fpr, most_modules);
+    assert_eq!(builder.is_ok(), sizing.is_ok(), "{fpr}");
+    let (Ok(mut builder), Ok(sizing)) = (builder, sizing) else { return };
+    (0..keys).for_each(|i| builder.insert_hash(mix(i)));
+    let mut compact = Vec::new();
+    builder.clone().finish_compact(&mut compact).unwrap();
+    assert_eq!(builder.finish().unwrap().sizing(), sizing, "{keys} keys, {fpr}");
+    let view = BloomView::from_compact(&compact).expect("our own bytes");
+    let is_short = view.byte_len() < 64 * 8 && view.n_modules() == 1;
+    assert!(view.sizing() == sizing || is_short, "{keys} keys, {fpr}: {view:?}, {sizing:?}");
 }

@@ -3,9 +3,7 @@
 use std::fmt::Debug;
 use std::io;
 
-use bloomline::variants::{
-    CountingBloomFilter, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter,
-};
+use bloomline::variants::{CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{BuildError, DecodeError};
 
 use crate::common::allocations::allocated;
@@ -38,7 +36,7 @@ macro_rules! standalone {
     )*};
 }
 
-standalone!(CountingBloomFilter, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter);
+standalone!(CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter);
 
 /// Checks the bytes of a filter that has keys.
 pub fn check<F: Standalone>(filter: F) {

@@ -9,15 +9,15 @@ use bloomline::{BuildError, hash_key, mix};
 
 #[derive(Arbitrary, Debug)]
 pub struct Input<'a> {
-    pub k: u8,
-    pub size_bits: u16,
-    pub seed: u64,
-    pub operations: Vec<Operation<'a>>,
+    k: u8,
+    size_bits: u16,
+    seed: u64,
+    operations: Vec<Operation<'a>>,
 }
 
 /// Operations on the first of two filters of the same size.
 #[derive(Arbitrary, Debug)]
-pub enum Operation<'a> {
+enum Operation<'a> {
     InsertKey(&'a [u8]),
     InsertHash(u64),
     /// `mix` of consecutive numbers. Has the first number and their count.
@@ -32,7 +32,7 @@ pub enum Operation<'a> {
 }
 
 /// Longer programs find no more bugs than shorter ones.
-pub const MOST_OPERATIONS: usize = 64;
+const MOST_OPERATIONS: usize = 64;
 
 #[derive(Clone)]
 struct Model {

@@ -2,7 +2,7 @@
 
 use arbitrary::Arbitrary;
 
-use super::{counting, frontier, modular, scalable, standard};
+use super::{counting, frontier, scalable, standard};
 
 #[derive(Arbitrary, Debug)]
 pub enum Input<'a> {
@@ -19,9 +19,6 @@ pub fn check(input: Input<'_>) {
         Input::Frontier { expected_items, grows, seed, operations } => {
             frontier::frontier(expected_items, grows, seed, &operations);
         }
-        Input::Standard(input) => {
-            modular::modular(&input);
-            standard::standard(input);
-        }
+        Input::Standard(input) => standard::standard(input),
     }
 }
