@@ -1,6 +1,6 @@
 // The chart of false-positive rates against bits per key.
 
-import { sizing } from "../src/index.js";
+import { type Sizing, sizing } from "../src/index.js";
 import { byId, make, onWidth, set, svg } from "./dom.js";
 import { percent, plain, rounded } from "./numbers.js";
 import { type Rate, rocksdb, standard } from "./rates.js";
@@ -25,14 +25,18 @@ const computed = new Map<number, Rate>();
 function bloomline(bits: number): Rate {
   let rate = computed.get(bits);
   if (!rate) {
-    const { k, fpr } = sizing({ expectedKeys: MANY, bitsPerKey: bits });
-    rate = { k, fpr: fpr ?? NaN };
+    rate = rateOf(sizing({ expectedKeys: MANY, bitsPerKey: bits }));
     computed.set(bits, rate);
   }
   return rate;
 }
 
 const RATES: Record<Name, (bits: number) => Rate> = { standard, rocksdb, bloomline };
+
+/** With the probes of all modules. */
+export function rateOf({ nModules, k, fpr }: Sizing): Rate {
+  return { k: nModules * k, fpr: fpr ?? NaN };
+}
 
 /** The point to mark: a filter of `bits` per key. */
 export interface Point extends Rate {

@@ -4,18 +4,25 @@ import { byId, onWidth, set, svg } from "./dom.js";
 import { isSet, type Mask, type Probe } from "./mask.js";
 import { count } from "./numbers.js";
 
-export interface Lookup extends Mask {
+/** In one module: what is probed, and the block's lanes. */
+export interface Probed extends Mask {
+  lanes: bigint[];
+}
+
+export interface Lookup {
   /** As shown, with quotation marks around text. */
   key: string;
-  hash: bigint;
+  /** Number of blocks of each module. */
   blocks: number;
-  lanes: bigint[];
+  modules: Probed[];
 }
 
 /** From this width on, the lanes are in one row. */
 const WIDE = 640;
 const GAP = 6;
 const BOX = 46;
+/** Between two modules. */
+const BETWEEN = 24;
 
 interface Layout {
   wide: boolean;
@@ -32,12 +39,9 @@ const element = (): SVGSVGElement => byId("drawing");
 export class Drawing {
   #lookup: Lookup | undefined;
   #width = 0;
-  /** Rows 1 and 2, drawn anew each time. */
-  #above = svg("g");
-  #lanes = Array.from({ length: 8 }, () => new Lane());
+  #modules: Module[] = [];
 
   constructor() {
-    element().append(this.#above, ...this.#lanes.map((lane) => lane.group));
     onWidth(element(), (width) => {
       this.#width = width;
       this.#draw(true);
@@ -45,16 +49,43 @@ export class Drawing {
   }
 
   show(lookup: Lookup): void {
-    const first = !this.#lookup;
+    const relayout = lookup.modules.length !== this.#modules.length;
+    if (relayout) {
+      this.#modules = lookup.modules.map(() => new Module());
+      element().replaceChildren(...this.#modules.map((module) => module.group));
+    }
     this.#lookup = lookup;
-    this.#draw(first);
+    this.#draw(relayout);
   }
 
   #draw(relayout: boolean): void {
     const lookup = this.#lookup;
     if (!lookup || this.#width <= 0) return;
     const layout = layoutOf(this.#width);
-    const { y, parts } = above(lookup, layout);
+    let height = -BETWEEN;
+    this.#modules.forEach((module, i) => {
+      set(module.group, { transform: `translate(0 ${height + BETWEEN})` });
+      height += BETWEEN + module.show(lookup, i, layout, relayout);
+    });
+    if (relayout) set(element(), { width: this.#width, height, viewBox: `0 0 ${this.#width} ${height}` });
+    byId("drawing-name").textContent = describe(lookup);
+  }
+}
+
+/** The rows of one module, one below the other. */
+class Module {
+  readonly group = svg("g", { class: "module" });
+  /** Rows 1 and 2, drawn anew each time. */
+  #above = svg("g");
+  #lanes = Array.from({ length: 8 }, () => new Lane());
+
+  constructor() {
+    this.group.append(this.#above, ...this.#lanes.map((lane) => lane.group));
+  }
+
+  /** Returns its height. */
+  show(lookup: Lookup, index: number, layout: Layout, relayout: boolean): number {
+    const { y, parts } = above(lookup, index, layout);
     this.#above.replaceChildren(...parts);
     const side = 8 * layout.pitch + 3;
     const step = (layout.width - side) / (layout.perRow - 1);
@@ -64,11 +95,9 @@ export class Drawing {
         const [column, row] = [i % layout.perRow, Math.floor(i / layout.perRow)];
         lane.place(Math.round(layout.left + column * step), y + row * rowHeight, layout.pitch);
       }
-      lane.show(i, lookup);
+      lane.show(i, lookup.modules[index]!);
     });
-    const height = y + (8 / layout.perRow) * rowHeight - 8;
-    if (relayout) set(element(), { width: this.#width, height, viewBox: `0 0 ${this.#width} ${height}` });
-    byId("drawing-name").textContent = describe(lookup);
+    return y + (8 / layout.perRow) * rowHeight - 8;
   }
 }
 
@@ -105,7 +134,7 @@ class Lane {
     set(this.#probed, { x: side / 2, y: side + 32 });
   }
 
-  show(index: number, { lanes, probes }: Lookup): void {
+  show(index: number, { lanes, probes }: Probed): void {
     const probed = probes.filter(({ lane }) => lane === index).map(({ bit }) => bit);
     this.group.setAttribute("data-lane", String(index));
     this.#bits.forEach((rect, bit) => {
@@ -120,29 +149,32 @@ class Lane {
   }
 }
 
-/** Rows 1 and 2, and the line above the lanes. `y` is where the lanes start. */
-function above(lookup: Lookup, layout: Layout): { y: number; parts: Element[] } {
+/** Rows 1 and 2 of a module, and the line above its lanes. `y` is where the lanes start. */
+function above({ key, blocks, modules }: Lookup, index: number, layout: Layout): { y: number; parts: Element[] } {
   const { wide, left, width, right } = layout;
+  const { hash, block, probes } = modules[index]!;
   const parts: Element[] = [];
   const numeral = (text: string, y: number) => {
     if (wide) parts.push(svg("text", { x: 0, y, class: "numeral" }, text));
   };
 
-  // 1: the key and its hash.
+  // 1: the key and its hash in this module.
   const hashWidth = wide ? 230 : 164;
   const arrow = wide ? 60 : 24;
   const keyWidth = wide ? 230 : width - hashWidth - arrow;
   const hashLeft = left + keyWidth + arrow;
   numeral("1", 29);
-  parts.push(...box(left, keyWidth, fitted(lookup.key, (keyWidth - 14) / 8.2), "the key"));
+  const [name, below] = index === 0 ? [fitted(key, (keyWidth - 14) / 8.2), "the key"]
+    : [`module ${index}`, "if all above are set"];
+  parts.push(...box(left, keyWidth, name, below));
   parts.push(...arrowTo(`M${left + keyWidth} ${BOX / 2}H${hashLeft}`, hashLeft, BOX / 2, "0 0 -8 -4 -8 4"));
-  parts.push(...box(hashLeft, hashWidth, hex(lookup.hash), "hash: 64 bits"));
+  parts.push(...box(hashLeft, hashWidth, hex(hash), "hash: 64 bits"));
 
-  // 2: the block among the filter's blocks.
+  // 2: the block among the module's blocks.
   const top = wide ? 118 : 124;
-  const cells = Math.min(lookup.blocks, wide ? 24 : 14);
+  const cells = Math.min(blocks, wide ? 24 : 14);
   const cell = width / cells;
-  const picked = Math.floor((lookup.block / lookup.blocks) * cells);
+  const picked = Math.floor((block / blocks) * cells);
   const pickedLeft = left + picked * cell;
   const x = pickedLeft + cell / 2;
   numeral("2", top + 21);
@@ -154,12 +186,13 @@ function above(lookup: Lookup, layout: Layout): { y: number; parts: Element[] } 
   parts.push(...arrowTo(path, x, top - 2, "0 0 -4 -8 4 -8", "blue"));
   const after = x < left + width / 2;
   const label = { x: after ? x + 12 : x - 12, "text-anchor": after ? "start" : "end" };
-  const block = `block ${count(lookup.block)}`;
-  const of = `of ${count(lookup.blocks)}${lookup.blocks === 1 ? " block" : " blocks"}`;
+  const selects = `selects block ${count(block)}`;
+  const of = `of ${count(blocks)}${blocks === 1 ? " block" : " blocks"}`;
+  const where = modules.length === 1 ? ": the only cache line read" : ` of module ${index}`;
   if (wide) {
-    parts.push(svg("text", { ...label, y: 96 }, `selects ${block} ${of}: the only cache line read`));
+    parts.push(svg("text", { ...label, y: 96 }, `${selects} ${of}${where}`));
   } else {
-    parts.push(svg("text", { ...label, y: 88, class: "small" }, `selects ${block}`));
+    parts.push(svg("text", { ...label, y: 88, class: "small" }, selects));
     parts.push(svg("text", { ...label, y: 106, class: "small" }, of));
   }
 
@@ -172,7 +205,7 @@ function above(lookup: Lookup, layout: Layout): { y: number; parts: Element[] } 
     d: `M${pickedLeft + 1} ${bottom + 2}L${left} ${y - 3}M${pickedLeft + cell - 1} ${bottom + 2}L${right} ${y - 3}`,
   }));
   const middle = { x: left + width / 2, y: y - 14, "text-anchor": "middle", class: wide ? "halo" : "halo small" };
-  parts.push(svg("text", middle, bitsText(lookup.probes)));
+  parts.push(svg("text", middle, bitsText(probes)));
   return { y, parts };
 }
 
@@ -222,8 +255,10 @@ function bitsText(probes: Probe[]): string {
 }
 
 /** The drawing for screen readers. The table of probes has the rest. */
-function describe({ key, hash, block, blocks, probes, lanes }: Lookup): string {
-  const clear = probes.filter((probe) => !isSet(lanes, probe)).length;
-  return `The key ${key} has the hash ${hex(hash)}. It selects block ${count(block)} of ${count(blocks)}, counted ` +
-    `from 0, and ${probes.length} bits, of which ${clear} are clear.`;
+function describe({ key, blocks, modules }: Lookup): string {
+  return modules.map(({ hash, block, probes, lanes }, i) => {
+    const clear = probes.filter((probe) => !isSet(lanes, probe)).length;
+    return `${i === 0 ? `The key ${key}` : `In module ${i}, it`} has the hash ${hex(hash)}. It selects block ` +
+      `${count(block)} of ${count(blocks)}, counted from 0, and ${probes.length} bits, of which ${clear} are clear.`;
+  }).join(" ");
 }

@@ -1,18 +1,18 @@
 // "Your file": opens a filter or a bank, and asks it for keys.
 
-import { BloomView, FilterBank, ModularBloomFilter, type Key, type LoadOptions } from "../src/index.js";
+import { BloomView, FilterBank, type Key } from "../src/index.js";
 import { after, byId, chosen, complain, make, messageOf, onChoice, say } from "./dom.js";
 import { keysOf, shown } from "./keys.js";
 import { count, percent, size as sizeText } from "./numbers.js";
 
-/** The classes of files that end so, by the letters in the magic: docs/format.md, sections 5 and 13. */
-const CLASSES = { "\x89blbnk\r\n": FilterBank, "\x89blmod\r\n": ModularBloomFilter };
+/** How a bank's file ends: docs/format.md, section 13. */
+const BANK = "\x89blbnk\r\n";
 /** Answers that are listed. */
 const LISTED = 1000;
 /** Slots of a bank that are listed. */
 const SLOTS = 20;
 
-type Opened = BloomView | FilterBank | ModularBloomFilter;
+type Opened = BloomView | FilterBank;
 
 let opened: Opened | undefined;
 /** A number that changes when another file is opened. */
@@ -64,8 +64,7 @@ async function open(file: Blob, name: string): Promise<void> {
   say(status, `Reading ${name}, ${sizeText(file.size)} …`);
   try {
     const end = String.fromCharCode(...new Uint8Array(await file.slice(-8).arrayBuffer()));
-    const type: { fromResponse(response: Response, options: LoadOptions): Promise<Opened> } =
-      CLASSES[end as keyof typeof CLASSES] ?? BloomView;
+    const type = end === BANK ? FilterBank : BloomView;
     // A response, because its bytes go straight into WebAssembly's memory.
     const filter = await type.fromResponse(new Response(file, { headers: { "content-length": String(file.size) } }), {
       onProgress: (loaded) => {
@@ -96,18 +95,17 @@ function showFacts(filter: Opened): void {
 
 type Facts = [name: string, value: string][];
 
-function factsOf(filter: BloomView | ModularBloomFilter): Facts {
-  const isModular = filter instanceof ModularBloomFilter;
+function factsOf(filter: BloomView): Facts {
   const estimate = filter.estimatedKeys;
   const keys = filter.knownKeys !== undefined ? count(filter.knownKeys)
     : estimate ? `about ${count(estimate.keys)} (± ${count(estimate.standardError)})` : "too many to estimate";
   return [
     ["Distinct keys", keys],
-    ...(isModular ? [["Modules", count(filter.modules)]] satisfies Facts : []),
-    [isModular ? "Blocks per module" : "Blocks", count(filter.blocks)],
-    ["Probes per key (k)", String(filter.k)],
+    ["Blocks", count(filter.blocks)],
+    ["Modules", String(filter.nModules)],
+    ["Probes per module (k)", String(filter.k)],
     ["Seed", String(filter.seed)],
-    ...(isModular ? [] : [["Bits set", percent(filter.fillRatio)]] satisfies Facts),
+    ["Bits set", percent(filter.fillRatio)],
     ["False-positive rate", percent(filter.estimatedFpr)],
   ];
 }

@@ -2,9 +2,9 @@
 
 import { BloomFilter, type Key } from "../src/index.js";
 import { after, byId, choose, chosen, complain, make, messageOf, onChoice, say } from "./dom.js";
-import { Drawing } from "./drawing.js";
+import { Drawing, type Probed } from "./drawing.js";
 import { integer, shown } from "./keys.js";
-import { isSet, lanesOf, mask, type Mask } from "./mask.js";
+import { body, isSet, lanesOf, masks } from "./mask.js";
 import { count, percent, size as sizeText } from "./numbers.js";
 import type { Sizing } from "./sizes.js";
 
@@ -20,6 +20,7 @@ const LISTED = 8;
 
 interface Drawn {
   blocks: number;
+  nModules: number;
   k: number;
   /** Keys that the filter is for. */
   keys: number;
@@ -28,18 +29,19 @@ interface Drawn {
 }
 
 function drawnSize(size: Sizing): Drawn {
+  const { nModules, k } = size;
   const bits = size.bitsPerKey ?? NaN;
-  const most = Math.max(1, Math.min(MOST_BLOCKS, Math.floor((MOST_KEYS * bits) / 512)));
-  const blocks = Math.min(size.blocks, most);
+  const most = Math.max(1, Math.floor(Math.min(MOST_BLOCKS, (MOST_KEYS * bits) / 512) / nModules));
+  const blocks = Math.min(size.blocks, most * nModules);
   const keys = Math.round((blocks * 512) / bits);
-  return { blocks, k: size.k, keys, instead: blocks < size.blocks ? size : undefined };
+  return { blocks, nModules, k, keys, instead: blocks < size.blocks ? size : undefined };
 }
 
 class LookupPart {
   #drawing = new Drawing();
   #size: Drawn | undefined;
   #filter: BloomFilter | undefined;
-  /** The filter's bytes, until its bits change. */
+  /** The bytes of the filter's lanes, until its bits change. */
   #bytes: Uint8Array | undefined;
   /** By the text that shows them. */
   #inserted = new Map<string, Key>();
@@ -89,9 +91,9 @@ class LookupPart {
   /** A new filter with the same keys. */
   #rebuild(): void {
     if (!this.#size) return;
-    const { blocks, k } = this.#size;
+    const { blocks, nModules, k } = this.#size;
     const old = this.#filter;
-    this.#filter = new BloomFilter({ blocks, k });
+    this.#filter = new BloomFilter({ blocks, nModules, k });
     old?.free();
     this.#filter.addAll(this.#inserted.values());
     this.#added = 0;
@@ -156,22 +158,22 @@ class LookupPart {
     byId("lookup").classList.toggle("invalid", key === undefined);
     if (key === undefined || !this.#filter) return;
     const filter = this.#filter;
-    const hash = filter.hash(key);
-    const { blocks } = filter;
-    const { block, probes } = mask(hash, blocks, filter.k);
-    this.#bytes ??= filter.toBytes();
-    const lanes = lanesOf(this.#bytes, block);
-    this.#drawing.show({ key: shown(key), hash, blocks, block, probes, lanes });
-    showProbes(probes, lanes);
-    this.#showVerdict(shown(key), filter.has(key), probes, lanes);
+    const bytes = this.#bytes ??= body(filter.toBytes(), filter.nModules);
+    const blocks = filter.blocks / filter.nModules;
+    const modules = masks(filter.hash(key), filter).map((mask, i) =>
+      ({ ...mask, lanes: lanesOf(bytes, i * blocks + mask.block) }));
+    this.#drawing.show({ key: shown(key), blocks, modules });
+    showProbes(modules);
+    this.#showVerdict(shown(key), filter.has(key), modules);
   }
 
-  #showVerdict(key: string, present: boolean, probes: Mask["probes"], lanes: bigint[]): void {
+  #showVerdict(key: string, present: boolean, modules: Probed[]): void {
     byId("present").classList.toggle("is", present);
     byId("absent").classList.toggle("is", !present);
-    const clear = probes.filter((probe) => !isSet(lanes, probe)).length;
+    const states = modules.flatMap(({ probes, lanes }) => probes.map((probe) => isSet(lanes, probe)));
+    const clear = states.filter((set) => !set).length;
     const why = present
-      ? `all ${probes.length} probed bits are set` : `${clear} of ${probes.length} probed bits are clear`;
+      ? `all ${states.length} probed bits are set` : `${clear} of ${states.length} probed bits are clear`;
     const wrong = present && !this.#has(key) ? " This is a false positive: the key was not inserted." : "";
     say(byId("verdict-text"), `${key} is ${present ? "possibly present" : "definitely absent"}: ${why}.${wrong}`);
     this.#announceSoon();
@@ -218,11 +220,12 @@ class LookupPart {
   }
 }
 
-function showProbes(probes: Mask["probes"], lanes: bigint[]): void {
-  byId("probes").querySelector("tbody")?.replaceChildren(...probes.map((probe, j) => {
-    const cells = [j, probe.lane, probe.bit, isSet(lanes, probe) ? "set" : "clear"];
-    return make("tr", {}, ...cells.map((cell) => make("td", {}, String(cell))));
-  }));
+function showProbes(modules: Probed[]): void {
+  byId("probes").querySelector("tbody")?.replaceChildren(...modules.flatMap(({ probes, lanes }, i) =>
+    probes.map((probe, j) => {
+      const cells = [i, j, probe.lane, probe.bit, isSet(lanes, probe) ? "set" : "clear"];
+      return make("tr", {}, ...cells.map((cell) => make("td", {}, String(cell))));
+    })));
 }
 
 export function startLookup(): Pick<LookupPart, "resize" | "standalone" | "started"> {

@@ -1,7 +1,4 @@
-// Sections 2 and 3 of docs/format.md: which bits of which block a lookup probes, and where the bytes have them.
-
-/** Bytes of the footer behind the lanes. */
-const FOOTER = 64;
+// Sections 2, 3 and 5 of docs/format.md: which bits of which blocks a lookup probes, and where the bytes have them.
 
 export interface Probe {
   /** 0 to 7. */
@@ -10,15 +7,31 @@ export interface Probe {
   bit: number;
 }
 
+/** What a lookup probes in one module. */
 export interface Mask {
+  /** The key's hash in this module. */
+  hash: bigint;
+  /** Counted from the module's first. */
   block: number;
   probes: Probe[];
 }
 
 const wrap = (product: bigint): bigint => BigInt.asUintN(64, product);
 
+/** A key's mask in each module of a filter. */
+export function masks(hash: bigint, { blocks, nModules, k }: { blocks: number; nModules: number; k: number }): Mask[] {
+  return Array.from({ length: nModules }, (_, module) => {
+    if (module > 0) hash = step(step(hash));
+    return mask(hash, blocks / nModules, k);
+  });
+}
+
+function step(hash: bigint): bigint {
+  return wrap((hash ^ (hash >> 32n)) * 0xc4ceb9fe1a85ec53n);
+}
+
 /** Hash → block and bits. */
-export function mask(hash: bigint, blocks: number, k: number): Mask {
+function mask(hash: bigint, blocks: number, k: number): Mask {
   const block = Number((hash * BigInt(blocks)) >> 64n);
   const x = wrap(hash * 0x9e3779b97f4a7c15n);
   const y = wrap((x ^ (x >> 32n)) * 0xd6e8feb86659fd93n);
@@ -28,12 +41,17 @@ export function mask(hash: bigint, blocks: number, k: number): Mask {
     const bit = Number(((j < 8 ? x : y) >> BigInt(13 + 6 * lane)) & 63n);
     return { lane, bit };
   });
-  return { block, probes };
+  return { hash, block, probes };
 }
 
-/** The eight lanes of a block, from a filter's standalone bytes. The blocks of a short filter overlap and wrap. */
+/** The bytes of all lanes, from standalone bytes. Several modules have a checksum each, before the footer. */
+export function body(standalone: Uint8Array, nModules: number): Uint8Array {
+  return standalone.subarray(0, -64 - (nModules > 1 ? 8 * nModules : 0));
+}
+
+/** The eight lanes of a block, counted from the first of all modules. The blocks of a short filter overlap and wrap. */
 export function lanesOf(bytes: Uint8Array, block: number): bigint[] {
-  const count = (bytes.length - FOOTER) / 8;
+  const count = bytes.length / 8;
   const step = Math.min(count & -count, 8);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return Array.from({ length: 8 }, (_, i) => view.getBigUint64(((step * block + i) % count) * 8, true));

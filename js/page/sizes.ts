@@ -1,7 +1,7 @@
 // "Size": expected keys, and a rate or bits per key → a filter's size.
 
 import { sizing } from "../src/index.js";
-import { Chart, fillTable, rateAt } from "./chart.js";
+import { Chart, fillTable, rateAt, rateOf } from "./chart.js";
 import { type Choice, sizeOf } from "./choice.js";
 import { after, byId, choose, chosen, complain, messageOf, onChoice, perFrame, say } from "./dom.js";
 import { count, parse, percent, plain, rounded, size as sizeText, source } from "./numbers.js";
@@ -120,7 +120,7 @@ export function startSizes(first: Choice, changed: (choice: Choice, size: Sizing
   onChoice("by", () => {
     // The other control starts at the size that this one had.
     if (chosen("by") === "bits") fields.bits.value = Number(Math.min(size?.bitsPerKey ?? 10, 64).toFixed(1));
-    else fields.fpr.value = Number(Math.max(size?.fpr ?? 0.01, 2e-8).toPrecision(2));
+    else fields.fpr.value = Number(Math.max(size?.fpr ?? 0.01, 1e-10).toPrecision(2));
     update();
   });
 
@@ -146,7 +146,7 @@ export function startSizes(first: Choice, changed: (choice: Choice, size: Sizing
     byId("size").classList.toggle("invalid", !size);
     showFacts(size);
     showCode(size && now);
-    chart.mark(size && { bits: size.bitsPerKey ?? NaN, k: size.k, fpr: size.fpr ?? NaN });
+    chart.mark(size && { bits: size.bitsPerKey ?? NaN, ...rateOf(size) });
     announce();
     if (size) changed(now, size, byReader);
   }
@@ -181,7 +181,8 @@ function explained(message: string): string {
 
 function summary(size: Sizing | undefined): string {
   if (!size) return "";
-  return `${sizeText(size.byteLength)}, ${count(size.blocks)} blocks, k ${size.k}, ` +
+  const modules = `${size.nModules} ${size.nModules === 1 ? "module" : "modules"}`;
+  return `${sizeText(size.byteLength)}, ${count(size.blocks)} blocks, ${modules}, k ${size.k}, ` +
     `${rounded(size.bitsPerKey ?? NaN)} bits per key, false-positive rate ${percent(size.fpr ?? NaN)}`;
 }
 
@@ -190,6 +191,7 @@ function showFacts(size: Sizing | undefined): void {
     short: size && sizeText(size.byteLength),
     bytes: size && size.byteLength >= 1000 ? `${count(size.byteLength)} bytes` : "",
     blocks: size && count(size.blocks),
+    modules: size && String(size.nModules),
     k: size && String(size.k),
     bits: size && rounded(size.bitsPerKey ?? NaN),
     fpr: size && percent(size.fpr ?? NaN),

@@ -3,21 +3,29 @@ import { load, place } from "./bytes.js";
 import { Handle } from "./handle.js";
 import type { Key, Keys } from "./keys.js";
 import { answers, inBatches, sourceOf, stage } from "./keys.js";
-import type { Modular } from "./module.js";
 import { Filter, fpr, memory, size_for_bits_per_key, size_for_fpr, size_of_blocks, whole } from "./module.js";
 
-/** The size of a filter, given by a false-positive rate (1% by default), bits per key, or blocks of 64 bytes. */
-export type Size = SizeForKeys | { blocks: number; k: number };
-
-export type SizeForKeys = { expectedKeys: number; fpr?: number } | { expectedKeys: number; bitsPerKey: number };
+/**
+ * The size of a filter, given by a false-positive rate (1% by default), bits per key, or blocks of 64 bytes.
+ *
+ * A filter for rates below about 0.05% is divided into two modules, which must both have a key, because it then needs
+ * at least 7% fewer bits. A lookup of a present key reads one cache line of each module. Give `mostModules: 1` if most
+ * lookups are of present keys, and `mostModules: 4` if the last percent of memory counts.
+ */
+export type Size =
+  | { expectedKeys: number; fpr?: number; mostModules?: number }
+  | { expectedKeys: number; bitsPerKey: number; mostModules?: number }
+  | { blocks: number; k: number; nModules?: number };
 
 /** The seed is 0n by default. Only filters with equal seeds can be united. */
 export type FilterOptions = Size & { seed?: bigint };
 
 export interface Sizing {
-  /** Number of blocks of 64 bytes. */
+  /** Number of blocks of 64 bytes, of all modules. */
   blocks: number;
-  /** Bits tested per lookup, 1 to 16, all in one block. */
+  /** Number of modules, 1 to 16. */
+  nModules: number;
+  /** Bits tested per lookup, 1 to 16, all in one block of each module. */
   k: number;
   byteLength: number;
   /** Present if `expectedKeys` was given. */
@@ -34,49 +42,42 @@ export interface KeyEstimate {
 
 /** Computes a filter's size without creating it. */
 export function sizing(size: Size): Sizing {
-  const [blocks = 0, k = 0] = blocksAndK(size);
-  const made: Sizing = { blocks, k, byteLength: 64 * blocks };
+  const [blocks = 0, nModules = 0, k = 0] = blocksModulesK(size);
+  const made: Sizing = { blocks, nModules, k, byteLength: 64 * blocks };
   if ("expectedKeys" in size) {
     made.bitsPerKey = (512 * blocks) / Math.max(size.expectedKeys, 1);
-    made.fpr = fpr(blocks, k, size.expectedKeys);
+    made.fpr = fpr(blocks, nModules, k, size.expectedKeys);
   }
   return made;
 }
 
-function blocksAndK(size: Size): Uint32Array {
-  checkNames(size, "{ blocks, k }", /^(expectedKeys|fpr|bitsPerKey|blocks|k|seed)$/);
-  if ("blocks" in size) return size_of_blocks(whole("blocks", size.blocks), whole("k", size.k));
-  return forKeys(size, size_for_fpr, size_for_bits_per_key);
-}
-
-/** @internal */
-export function checkNames(size: object, ofBlocks: string, names: RegExp): void {
+function blocksModulesK(size: Size): Uint32Array {
   if (typeof size !== "object" || size === null) {
-    throw new TypeError(`give a size: { expectedKeys, fpr }, { expectedKeys, bitsPerKey } or ${ofBlocks}`);
+    throw new TypeError("give a size: { expectedKeys, fpr }, { expectedKeys, bitsPerKey } or { blocks, k }");
   }
-  const unknown = Object.keys(size).find((name) => !names.test(name));
-  if (unknown) throw new TypeError(`there is no option ${unknown}`);
-}
-
-/** Calls one of the functions with the expected keys, and with the rate or the bits per key. @internal */
-export function forKeys<T>(
-  size: SizeForKeys, forFpr: (keys: number, fpr: number) => T, forBits: (keys: number, bits: number) => T,
-): T {
+  if ("blocks" in size) {
+    checkNames(size, /^(blocks|nModules|k|seed)$/);
+    return size_of_blocks(whole("blocks", size.blocks), whole("nModules", size.nModules ?? 1), whole("k", size.k));
+  }
+  checkNames(size, /^(expectedKeys|fpr|bitsPerKey|mostModules|seed)$/);
   const expectedKeys = whole("expectedKeys", size.expectedKeys);
-  if (!("bitsPerKey" in size)) return forFpr(expectedKeys, size.fpr ?? 0.01);
+  const most = size.mostModules === undefined ? undefined : whole("mostModules", size.mostModules);
+  if (!("bitsPerKey" in size)) return size_for_fpr(expectedKeys, size.fpr ?? 0.01, most);
   if ("fpr" in size) throw new TypeError("give fpr or bitsPerKey, not both");
-  return forBits(expectedKeys, size.bitsPerKey);
+  return size_for_bits_per_key(expectedKeys, size.bitsPerKey, most);
 }
 
-/** @internal */
-export function seedOf({ seed = 0n }: { seed?: bigint }): bigint {
-  if (BigInt.asUintN(64, seed) !== seed) throw new RangeError(`the seed is ${seed}: give 0n to 2n ** 64n - 1n`);
-  return seed;
+function checkNames(size: Size, names: RegExp): void {
+  const unknown = Object.keys(size).find((name) => !names.test(name));
+  const given = "blocks" in size ? "blocks" : "expectedKeys";
+  if (unknown) throw new TypeError(`there is no option ${unknown} beside ${given}`);
 }
 
 function created(options: FilterOptions): Filter {
-  const [blocks = 0, k = 0] = blocksAndK(options);
-  return new Filter(blocks, k, seedOf(options));
+  const [blocks = 0, nModules = 0, k = 0] = blocksModulesK(options);
+  const { seed = 0n } = options;
+  if (BigInt.asUintN(64, seed) !== seed) throw new RangeError(`the seed is ${seed}: give 0n to 2n ** 64n - 1n`);
+  return new Filter(blocks, nModules, k, seed);
 }
 
 function estimate(numbers: Float64Array | undefined): KeyEstimate | undefined {
@@ -90,10 +91,27 @@ function rawOf(other: BloomView): Filter {
   return other.raw;
 }
 
-/** What all filters have in common. */
-export abstract class FilterHandle extends Handle {
+/** A read-only filter, opened from a file's bytes. */
+export class BloomView extends Handle {
+  /**
+   * Copies standalone bytes into the module's memory and verifies them.
+   *
+   * @throws if the bytes are damaged, cut, or a filter of a different kind.
+   */
+  constructor(bytes: StandaloneBytes);
   /** @internal */
-  declare raw: Filter | Modular;
+  constructor(bytes: StandaloneBytes | Filter);
+  constructor(bytes: StandaloneBytes | Filter) {
+    super(bytes instanceof Filter ? bytes : Filter.open(place(bytes)));
+  }
+
+  /** @internal */
+  declare raw: Filter;
+
+  /** Opens the body of a response. Copies it into the module's memory as it arrives. */
+  static async fromResponse(response: Response, options?: LoadOptions): Promise<BloomView> {
+    return new BloomView(Filter.open(await load(response, options)));
+  }
 
   /** Returns `true` if the key is possibly present, and `false` if it is definitely absent. */
   has(key: Key): boolean {
@@ -114,6 +132,11 @@ export abstract class FilterHandle extends Handle {
   /** The key's hash, under the filter's seed. */
   hash(key: Key): bigint {
     return this.raw.hash(stage(key));
+  }
+
+  /** Number of modules, which must all have a key, 1 to 16. */
+  get nModules(): number {
+    return this.raw.modules();
   }
 
   /** Number of distinct keys, if the bytes of the filter contain it, or if the filter is empty. */
@@ -140,31 +163,8 @@ export abstract class FilterHandle extends Handle {
       bytes.free();
     }
   }
-}
 
-/** A read-only filter, opened from a file's bytes. */
-export class BloomView extends FilterHandle {
-  /**
-   * Copies standalone bytes into the module's memory and verifies them.
-   *
-   * @throws if the bytes are damaged, cut, or a filter of a different kind.
-   */
-  constructor(bytes: StandaloneBytes);
-  /** @internal */
-  constructor(bytes: StandaloneBytes | Filter);
-  constructor(bytes: StandaloneBytes | Filter) {
-    super(bytes instanceof Filter ? bytes : Filter.open(place(bytes)));
-  }
-
-  /** @internal */
-  declare raw: Filter;
-
-  /** Opens the body of a response. Copies it into the module's memory as it arrives. */
-  static async fromResponse(response: Response, options?: LoadOptions): Promise<BloomView> {
-    return new BloomView(Filter.open(await load(response, options)));
-  }
-
-  /** Returns a new filter with the keys of both. Throws if they differ in seed, k or blocks. */
+  /** Returns a new filter with the keys of both. Throws if they differ in seed, k, blocks or modules. */
   union(other: BloomView): BloomFilter {
     return new BloomFilter(this.raw.union(rawOf(other)));
   }
@@ -215,7 +215,7 @@ export class BloomFilter extends BloomView {
     inBatches(sourceOf(keys), ({ kind, count, length }) => this.raw.insert_batch(kind, count, length));
   }
 
-  /** Divides the number of blocks by `factor`, which must be one of its divisors. The false-positive rate rises. */
+  /** Divides the blocks of each module by `factor`, one of their number's divisors. The false-positive rate rises. */
   fold(factor: number): void {
     this.raw.fold(whole("factor", factor));
   }

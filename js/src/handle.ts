@@ -24,12 +24,12 @@ export abstract class Handle implements Disposable {
     this.raw = raw;
   }
 
-  /** Bits tested per lookup, 1 to 16. In a modular filter, of each module. */
+  /** Bits tested per lookup, 1 to 16, in each module. */
   get k(): number {
     return this.raw.k();
   }
 
-  /** Number of blocks of 64 bytes. In a bank, of each filter, and in a modular filter, of each module. */
+  /** Number of blocks of 64 bytes, of all modules. In a bank, of each filter. */
   get blocks(): number {
     return this.raw.blocks();
   }

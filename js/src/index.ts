@@ -5,5 +5,3 @@ export type { LoadOptions, StandaloneBytes } from "./bytes.js";
 export { BloomFilter, BloomView, sizing } from "./filter.js";
 export type { FilterOptions, KeyEstimate, Size, Sizing } from "./filter.js";
 export type { ByteStrings, IntegerArray, Key, Keys } from "./keys.js";
-export { ModularBloomFilter } from "./modular.js";
-export type { ModularOptions } from "./modular.js";

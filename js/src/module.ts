@@ -13,7 +13,7 @@ const module = Uint8Array.from(text.slice(256), (character) => byteOf[character.
 
 export const { memory } = initSync({ module });
 export {
-  Bank, Bytes, Filter, Kind, Modular, fpr, size_for_bits_per_key, size_for_fpr, size_of_blocks, stage,
+  Bank, Bytes, Filter, Kind, fpr, size_for_bits_per_key, size_for_fpr, size_of_blocks, stage,
 } from "../build/wasm.js";
 
 /** Checks a number, because WebAssembly would accept any number, modulo 2^32. */

@@ -1,7 +1,7 @@
 // The same answers and bytes as Rust: through the bloomline command, whose path is in BLOOMLINE_CLI.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 import { BloomFilter, BloomView } from "bloomline";
@@ -15,6 +15,35 @@ function answers(filter, keys) {
   }
   return keys.filter((_, i) => found[i]);
 }
+
+test("files of every rate and size open as a BloomFilter, and answer as their writer", { skip: SKIP }, (t) => {
+  const path = join(scratch(t), "filter");
+  const modules = new Set();
+  for (const fpr of [0.01, 0.001, 0.0001, 1e-6]) {
+    for (const count of [100, 100_000]) {
+      const what = `${count} keys, ${fpr}`;
+      const keys = Array.from({ length: count + 100_000 }, (_, i) => `key ${i}`), present = keys.slice(0, count);
+      const check = (filter, expected) => {
+        const found = answers(filter, keys);
+        assert.deepEqual(found.slice(0, count), present, what);
+        assert(found.length - count <= 150_000 * fpr + 5, `${what}: ${found.length - count} false positives`);
+        assert(lines(found).equals(expected), what);
+        modules.add(filter.nModules);
+        filter.free();
+      };
+      const filter = new BloomFilter({ expectedKeys: count, fpr });
+      filter.addAll(present);
+      writeFileSync(path, filter.toBytes());
+      const ours = bloomline(["check", path], lines(keys));
+      check(BloomFilter.fromBytes(readFileSync(path)), ours);
+      check(filter, ours);
+
+      bloomline(["build", "-q", "--fpr", String(fpr), "-o", path], lines(present));
+      check(BloomFilter.fromBytes(readFileSync(path)), bloomline(["check", path], lines(keys)));
+    }
+  }
+  assert.deepEqual([...modules].sort(), [1, 2]);
+});
 
 test("a million texts of all planes", { skip: SKIP }, (t) => {
   const path = join(scratch(t), "theirs");

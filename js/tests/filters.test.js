@@ -2,22 +2,28 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { BloomFilter, BloomView, ModularBloomFilter, sizing } from "bloomline";
+import { BloomFilter, BloomView, sizing } from "bloomline";
 import { ANIMALS, NUMBERS, golden, randomTexts } from "./support.js";
 
-/** [size, blocks, k] of `BloomFilter::with_fpr` and `with_bits_per_key` in Rust. */
+/** [size, blocks, nModules, k], as in Rust, with the size of `mostModules` from `for_fpr_within`. */
 const SIZES = [
-  [{ expectedKeys: 0, fpr: 0.5 }, 2, 16], [{ expectedKeys: 12345, fpr: 1e-7 }, 1224, 16],
-  [{ expectedKeys: 10_000_000, fpr: 0.003 }, 250560, 8], [{ expectedKeys: 1_000_000 }, 19440, 6],
-  [{ expectedKeys: 1_000_000, fpr: undefined }, 19440, 6], [{ expectedKeys: 0, bitsPerKey: 64 }, 1, 16],
-  [{ expectedKeys: 12345, bitsPerKey: 9.6 }, 232, 6], [{ expectedKeys: 10_000_000, bitsPerKey: 14.5 }, 283204, 8],
+  [{ expectedKeys: 0, fpr: 0.5 }, 2, 1, 16], [{ expectedKeys: 12345, fpr: 1e-7, mostModules: 1 }, 1224, 1, 16],
+  [{ expectedKeys: 10_000_000, fpr: 0.003 }, 250560, 1, 8], [{ expectedKeys: 1_000_000 }, 19440, 1, 6],
+  [{ expectedKeys: 1_000_000, fpr: undefined }, 19440, 1, 6], [{ expectedKeys: 0, bitsPerKey: 64 }, 1, 1, 16],
+  [{ expectedKeys: 12345, bitsPerKey: 9.6 }, 232, 1, 6], [{ expectedKeys: 10_000_000, bitsPerKey: 14.5 }, 283204, 1, 8],
+  [{ expectedKeys: 12345, fpr: 1e-4 }, 480, 2, 6],
+  [{ expectedKeys: 12345, fpr: 1e-4, mostModules: undefined }, 480, 2, 6],
+  [{ expectedKeys: 12345, fpr: 1e-4, mostModules: 4 }, 474, 3, 4],
+  [{ expectedKeys: 1_000_000, bitsPerKey: 20 }, 39064, 2, 6],
+  [{ expectedKeys: 1_000_000, bitsPerKey: 20, mostModules: 1 }, 39063, 1, 11],
 ];
 
 test("sizes are those of Rust", () => {
-  for (const [size, blocks, k] of SIZES) {
+  for (const [size, blocks, nModules, k] of SIZES) {
     const message = JSON.stringify(size), planned = sizing(size), filter = new BloomFilter(size);
-    for (const made of [planned, filter]) {
-      assert.deepEqual([made.blocks, made.k, made.byteLength], [blocks, k, 64 * blocks], message);
+    for (const made of [planned, filter, new BloomFilter({ blocks, nModules, k })]) {
+      const { byteLength } = made;
+      assert.deepEqual([made.blocks, made.nModules, made.k, byteLength], [blocks, nModules, k, 64 * blocks], message);
     }
     assert.equal(planned.bitsPerKey, (512 * blocks) / Math.max(size.expectedKeys, 1), message);
     if (size.fpr) assert(planned.fpr <= size.fpr && planned.fpr > 0, message);
@@ -25,7 +31,7 @@ test("sizes are those of Rust", () => {
   }
   // `bloomline plan --keys 1e6 --fpr 1% --json`
   assert.equal(sizing({ expectedKeys: 1_000_000, fpr: 0.01 }).fpr, 0.009917600498970763);
-  assert.deepEqual(sizing({ blocks: 10, k: 3 }), { blocks: 10, k: 3, byteLength: 640 });
+  assert.deepEqual(sizing({ blocks: 10, k: 3 }), { blocks: 10, nModules: 1, k: 3, byteLength: 640 });
 });
 
 test("options that are wrong", () => {
@@ -34,7 +40,16 @@ test("options that are wrong", () => {
   for (const [options, message] of [
     [{ expectedKeys: 10, fpr: 0 }, rate], [{ expectedKeys: 10, fpr: 1 }, rate], [{ expectedKeys: 10, fpr: -1 }, rate],
     [{ expectedKeys: 10, fpr: NaN }, rate],
-    [{ expectedKeys: 10, fpr: 1e-9 }, /a false-positive rate of 1e-9 is out of reach/],
+    [{ expectedKeys: 10, fpr: 1e-13 }, /a false-positive rate of 1e-13 is out of reach/],
+    [{ expectedKeys: 10, fpr: 1e-9, mostModules: 1 }, /out of reach: request at least 1.263e-8/],
+    [{ expectedKeys: 10, mostModules: 0 }, /the number of modules must be 1 to 16, not 0/],
+    [{ expectedKeys: 10, bitsPerKey: 9, mostModules: 17 }, /the number of modules must be 1 to 16, not 17/],
+    [{ expectedKeys: 10, mostModules: 1.5 }, /mostModules is 1.5; give a whole number/],
+    [{ blocks: 5, nModules: 2, k: 1 }, /5 blocks cannot be divided among 2 modules/],
+    [{ blocks: 0, nModules: 0, k: 1 }, /a filter has 1 to/], [{ blocks: 1, nModules: -1, k: 1 }, /nModules is -1; /],
+    // These would be ignored.
+    [{ expectedKeys: 10, nModules: 1 }, /there is no option nModules beside expectedKeys/],
+    [{ blocks: 1, k: 1, fpr: 0.1 }, /there is no option fpr beside blocks/],
     [{ expectedKeys: 10, bitsPerKey: 0 }, /bits per key must be above 0 and at most 64, not 0/],
     [{ expectedKeys: 10, bitsPerKey: 65 }, /bits per key must be above 0 and at most 64, not 65/],
     [{ expectedKeys: 10, bitsPerKey: NaN }, /bits per key must be above 0/],
@@ -100,6 +115,7 @@ test("union", () => {
   for (const [other, message] of [
     [{ expectedKeys: 100 }, /seed/], [{ blocks: 3, k: one.k, seed: 7n }, /blocks cannot be combined/],
     [{ blocks: one.blocks, k: 1, seed: 7n }, /cannot be combined/],
+    [{ blocks: one.blocks, nModules: 2, k: one.k, seed: 7n }, /filters of 1 and 2 modules cannot be combined/],
   ]) {
     const filter = new BloomFilter(other);
     assert.throws(() => one.union(filter), { message });
@@ -135,6 +151,7 @@ test("fold", () => {
 test("clear", () => {
   for (const filter of [
     new BloomFilter({ blocks: 1, k: 6 }), BloomFilter.fromBytes(golden("standalone-short-2.bin")),
+    BloomFilter.fromBytes(golden("standalone-modules-empty.bin")),
   ]) {
     filter.addAll(ANIMALS);
     filter.clear();
@@ -177,87 +194,4 @@ test("estimates", () => {
   full.addAll(texts);
   assert.deepEqual([full.fillRatio, full.estimatedFpr], [1, 1]);
   assert.deepEqual([full.estimatedKeys, full.estimatedUnion(full)], [undefined, undefined]);
-});
-
-/** [size, modules, blocks, k], as in Rust. */
-const MODULAR = [
-  [{ expectedKeys: 0, fpr: 0.5 }, 1, 2, 16], [{ expectedKeys: 12345 }, 2, 118, 3],
-  [{ expectedKeys: 12345, fpr: 1e-4 }, 3, 158, 4], [{ expectedKeys: 12345, fpr: 1e-4, maxModules: undefined }, 3, 158, 4],
-  [{ expectedKeys: 12345, fpr: 1e-4, maxModules: 2 }, 2, 240, 6],
-  [{ expectedKeys: 1_000_000, fpr: 1e-7, maxModules: 4 }, 4, 16920, 6],
-  [{ expectedKeys: 100, bitsPerKey: 20 }, 4, 1, 4], [{ expectedKeys: 1_000_000, bitsPerKey: 20, maxModules: 2 }, 2, 19532, 6],
-];
-
-test("sizes of modular filters are those of Rust", () => {
-  for (const [size, modules, blocks, k] of MODULAR) {
-    for (const made of [size, { modules, blocks, k }]) {
-      const filter = new ModularBloomFilter(made);
-      assert.deepEqual([filter.modules, filter.blocks, filter.k, filter.seed], [modules, blocks, k, 0n], JSON.stringify(size));
-      assert.equal(filter.byteLength, 64 * modules * blocks);
-      filter.free();
-    }
-  }
-});
-
-test("options of modular filters that are wrong", () => {
-  for (const [options, message] of [
-    [{ expectedKeys: 10, maxModules: 0 }, /the number of modules must be 1 to 4, not 0/],
-    [{ expectedKeys: 10, bitsPerKey: 9, maxModules: 5 }, /the number of modules must be 1 to 4, not 5/],
-    [{ expectedKeys: 10, maxModules: 1.5 }, /maxModules is 1.5; give a whole number/],
-    [{ modules: 0, blocks: 1, k: 1 }, /the number of modules must be 1 to 16, not 0/],
-    [{ modules: 17, blocks: 1, k: 1 }, /the number of modules must be 1 to 16, not 17/],
-    [{ modules: 2, blocks: 0, k: 1 }, /a filter has 1 to \d+ blocks of 64 bytes/],
-    [{ modules: 2, blocks: 1, k: 17 }, /1 to 16, not 17/], [{ modules: 2, k: 1 }, /blocks must be a number/],
-    [{ blocks: 2, k: 1 }, /expectedKeys must be a number/], [{ expectedKeys: 10, fpr: 0 }, /a false-positive rate/],
-    [{ expectedKeys: 10, fpr: 1e-13 }, /out of reach/], [{ expectedKeys: 10, bitsPerKey: 65 }, /at most 64, not 65/],
-    [{ expectedKeys: 10, fpr: 0.1, bitsPerKey: 9 }, /give fpr or bitsPerKey, not both/],
-    [{ expectedKeys: 10, rate: 0.1 }, /there is no option rate/], [null, /or \{ modules, blocks, k \}/],
-    [{ expectedKeys: 1, seed: -1n }, /the seed is -1: give /],
-  ]) {
-    assert.throws(() => new ModularBloomFilter(options), { name: /Error$/, message }, JSON.stringify(options?.modules));
-  }
-  assert.throws(() => new ModularBloomFilter({ expectedKeys: 1, seed: 5 }), TypeError);
-  assert.throws(() => new BloomFilter({ expectedKeys: 10, maxModules: 2 }), { message: /there is no option maxModules/ });
-});
-
-test("modular filters", () => {
-  const size = { expectedKeys: 1000, fpr: 0.0001, seed: 7n };
-  const filter = new ModularBloomFilter(size), one = new ModularBloomFilter(size), two = new ModularBloomFilter(size);
-  assert.deepEqual([filter.add("ant"), filter.add("ant"), filter.has("ant"), filter.has("bee")], [true, false, true, false]);
-  assert.deepEqual([filter.knownKeys, filter.seed, filter.hash("ant")], [undefined, 7n, new BloomFilter(size).hash("ant")]);
-  filter.clear();
-  assert.deepEqual([filter.knownKeys, filter.has("ant"), filter.estimatedFpr], [0, false, 0]);
-
-  filter.addAll(NUMBERS);
-  assert(filter.hasAll(NUMBERS).every((found) => found === 1));
-  const { keys, standardError } = filter.estimatedKeys;
-  assert(Math.abs(keys - 1000) < 5 * standardError && standardError < 50, `${keys} ± ${standardError}`);
-  assert(filter.estimatedFpr > 0 && filter.estimatedFpr < 0.0002);
-
-  one.addAll(NUMBERS.slice(0, 600));
-  two.addAll(NUMBERS.slice(400));
-  const before = one.toBytes();
-  assert.deepEqual(one.union(two).toBytes(), filter.toBytes());
-  assert.deepEqual(one.union(one).toBytes(), before);
-  assert.deepEqual(one.toBytes(), before);
-  for (const [other, message] of [
-    [{ ...size, seed: 0n }, /seed/], [{ modules: filter.modules + 1, blocks: filter.blocks, k: filter.k, seed: 7n }, /modules/],
-  ]) assert.throws(() => one.union(new ModularBloomFilter(other)), { message });
-  for (const other of [undefined, {}, new BloomFilter(size)]) {
-    assert.throws(() => one.union(other), TypeError);
-    assert.throws(() => new BloomFilter(size).union(one), TypeError);
-  }
-
-  for (const modules of [0, filter.modules + 1]) {
-    assert.throws(() => filter.truncated(modules), { message: /the number of modules must be 1 to \d, not \d/ });
-  }
-  assert.throws(() => filter.truncated(1.5), { message: /modules is 1.5; give a whole number/ });
-
-  const large = new ModularBloomFilter({ modules: 3, blocks: 96, k: 4 });
-  const small = new ModularBloomFilter({ modules: 3, blocks: 12, k: 4 });
-  large.addAll(NUMBERS);
-  small.addAll(NUMBERS);
-  assert.throws(() => large.fold(5), { message: /96 blocks cannot be folded by 5/ });
-  large.fold(8);
-  assert.deepEqual(large.toBytes(), small.toBytes());
 });

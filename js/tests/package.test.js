@@ -59,14 +59,16 @@ test("the package has no dependencies, and the code of one file imports nothing"
 });
 
 const USER = `
-import { BloomFilter, BloomView, FilterBank, ModularBloomFilter, sizing } from "bloomline";
+import { BloomFilter, BloomView, FilterBank, sizing } from "bloomline";
 import type {
-  ByteStrings, FilterOptions, IntegerArray, Key, KeyEstimate, Keys, LoadOptions, ModularOptions, Size, Sizing,
-  StandaloneBytes,
+  ByteStrings, FilterOptions, IntegerArray, Key, KeyEstimate, Keys, LoadOptions, Size, Sizing, StandaloneBytes,
 } from "bloomline";
 
 const size: Size = { expectedKeys: 10, fpr: 0.01 };
-const sizes: Size[] = [size, { expectedKeys: 10 }, { expectedKeys: 10, bitsPerKey: 12 }, { blocks: 3, k: 4 }];
+const sizes: Size[] = [
+  size, { expectedKeys: 10, mostModules: 1 }, { expectedKeys: 10, bitsPerKey: 12, mostModules: 4 }, { blocks: 3, k: 4 },
+  { blocks: 4, nModules: 2, k: 4 },
+];
 const options: FilterOptions = { ...size, seed: 5n };
 const planned: Sizing = sizing(size);
 const rate: number | undefined = planned.fpr ?? planned.bitsPerKey;
@@ -84,7 +86,10 @@ const estimates: (KeyEstimate | undefined)[] = [
   view.estimatedKeys, view.estimatedUnion(filter), filter.estimatedIntersection(view),
 ];
 const error: number | undefined = estimates[0]?.standardError;
-const facts: number[] = [view.k, view.blocks, view.byteLength, view.fillRatio, view.estimatedFpr, view.knownKeys ?? 0];
+const facts: number[] = [
+  view.k, view.blocks, view.nModules, planned.nModules, view.byteLength, view.fillRatio, view.estimatedFpr,
+  view.knownKeys ?? 0,
+];
 const wide: bigint[] = [view.seed, view.hash("a")];
 const load: LoadOptions = { onProgress: (loaded: number, total?: number) => void [loaded, total] };
 const opened: Promise<BloomView> = BloomView.fromResponse(new Response(), load);
@@ -92,25 +97,12 @@ const owned: Promise<BloomFilter> = BloomFilter.fromResponse(new Response());
 const banks: Promise<FilterBank> = FilterBank.fromResponse(new Response());
 const bank = new FilterBank(new Uint8Array(3));
 const slots: number[] = bank.find("a");
-const modularOptions: ModularOptions[] = [
-  { expectedKeys: 10, fpr: 0.0001, maxModules: 2, seed: 5n }, { expectedKeys: 10, bitsPerKey: 20 },
-  { modules: 2, blocks: 3, k: 4 },
-];
-const modular = new ModularBloomFilter(modularOptions[0]!);
-const first: ModularBloomFilter = ModularBloomFilter.fromBytes(modular.toBytes()).truncated(1).union(modular);
-const modularFacts: number[] = [first.modules, first.blocks, first.k, first.estimatedFpr, +first.add("a")];
-const loaded: Promise<ModularBloomFilter> = ModularBloomFilter.fromResponse(new Response());
 filter.fold(2); filter.clear(); filter.free();
 { using scoped = again; void scoped; }
 void [sizes, rate, isNew, found, answers, error, facts, wide, opened, owned, banks, slots, bank.slots, bank.seed];
-void [modularFacts, loaded];
 
 // @ts-expect-error: read-only
 view.add("a");
-// @ts-expect-error: modules are a modular filter's
-filter.truncated(1);
-// @ts-expect-error: of another class
-filter.union(modular);
 // @ts-expect-error: no key
 filter.add(null);
 // @ts-expect-error: k is missing

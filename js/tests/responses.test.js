@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { BloomFilter, BloomView, FilterBank, ModularBloomFilter } from "bloomline";
+import { BloomFilter, BloomView, FilterBank } from "bloomline";
 import { NUMBERS, golden } from "./support.js";
 
 const bytes = golden("standalone-100-blocks.bin");
@@ -33,7 +33,7 @@ async function check(response, options) {
 
 /** The error of `response`, which is no trap. */
 async function refused(response, options) {
-  for (const Class of [BloomView, BloomFilter, ModularBloomFilter, FilterBank]) {
+  for (const Class of [BloomView, BloomFilter, FilterBank]) {
     try {
       await Class.fromResponse(response.clone(), options);
     } catch (error) {
@@ -63,15 +63,15 @@ test("a wrong content-length is no harm", async () => {
   }
 });
 
-test("a FilterBank, a BloomFilter and a ModularBloomFilter", async () => {
+test("a FilterBank, and BloomFilters of one and several modules", async () => {
   const bank = await FilterBank.fromResponse(respond(stream(golden("bank-3-slots.bin"), 100)));
   assert.deepEqual(bank.find("boa"), [1, 2]);
   const filter = await BloomFilter.fromResponse(respond(stream(bytes, 100)));
   assert(filter instanceof BloomFilter);
   filter.add("absent");
   assert(filter.has("absent") && filter.has("7"));
-  const modular = await ModularBloomFilter.fromResponse(respond(stream(golden("modular-3-modules.bin"), 100)));
-  assert(modular.hasAll(NUMBERS.slice(0, 500)).every((found) => found === 1));
+  const three = await BloomFilter.fromResponse(respond(stream(golden("standalone-3-modules.bin"), 100)));
+  assert(three.nModules === 3 && three.hasAll(NUMBERS.slice(0, 500)).every((found) => found === 1));
 });
 
 test("progress", async () => {

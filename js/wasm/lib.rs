@@ -4,9 +4,7 @@
 use std::cell::RefCell;
 
 use bloomline::bank::{BankView, SlotBitmap};
-use bloomline::sizing::ModularSizing;
-use bloomline::variants::{ModularBloomFilter, ModularView};
-use bloomline::{AlignedBytes, BloomFilter, BloomView, KeyEstimate, OwnedView, Sizing};
+use bloomline::{AlignedBytes, BloomFilter, BloomView, BuildError, KeyEstimate, OwnedView, Sizing};
 use wasm_bindgen::prelude::*;
 
 /// The standard library's allocator, but built for size.
@@ -106,29 +104,52 @@ fn utf8_len(bytes: &[u8], units: usize) -> usize {
     past.unwrap_or(bytes.len())
 }
 
+/// A size's blocks, modules and k.
 #[wasm_bindgen]
-pub fn size_for_fpr(expected_keys: usize, fpr: f64) -> Result<Vec<usize>, JsError> {
-    Ok(blocks_and_k(Sizing::for_fpr(expected_keys, fpr)?.foldable()))
+pub fn size_for_fpr(
+    expected_keys: u32,
+    fpr: f64,
+    most_modules: Option<usize>,
+) -> Result<Vec<usize>, JsError> {
+    let keys = expected_keys.into();
+    let sizing = match most_modules {
+        None => Sizing::for_fpr(keys, fpr),
+        Some(most) => Sizing::for_fpr_within(keys, fpr, most),
+    };
+    Ok(numbers_of(sizing?.foldable()))
 }
 
 #[wasm_bindgen]
-pub fn size_for_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Vec<usize>, JsError> {
-    Ok(blocks_and_k(Sizing::for_bits_per_key(expected_keys, bits_per_key)?))
+pub fn size_for_bits_per_key(
+    expected_keys: u32,
+    bits_per_key: f64,
+    most_modules: Option<usize>,
+) -> Result<Vec<usize>, JsError> {
+    let keys = expected_keys.into();
+    let sizing = match most_modules {
+        None => Sizing::for_bits_per_key(keys, bits_per_key),
+        Some(most) => Sizing::for_bits_per_key_within(keys, bits_per_key, most),
+    };
+    Ok(numbers_of(sizing?))
 }
 
 #[wasm_bindgen]
-pub fn size_of_blocks(blocks: usize, k: u32) -> Result<Vec<usize>, JsError> {
-    Ok(blocks_and_k(Sizing::new(blocks, k)?))
+pub fn size_of_blocks(blocks: usize, modules: usize, k: u32) -> Result<Vec<usize>, JsError> {
+    Ok(numbers_of(size(blocks, modules, k)?))
 }
 
-fn blocks_and_k(sizing: Sizing) -> Vec<usize> {
-    vec![sizing.n_blocks(), sizing.k() as usize]
+fn size(blocks: usize, modules: usize, k: u32) -> Result<Sizing, BuildError> {
+    Sizing::new(blocks, k)?.with_modules(modules)
+}
+
+fn numbers_of(sizing: Sizing) -> Vec<usize> {
+    vec![sizing.n_blocks(), sizing.n_modules(), sizing.k() as usize]
 }
 
 /// The false-positive rate of a size.
 #[wasm_bindgen]
-pub fn fpr(blocks: usize, k: u32, keys: usize) -> Result<f64, JsError> {
-    Ok(Sizing::new(blocks, k)?.fpr(keys as u64))
+pub fn fpr(blocks: usize, modules: usize, k: u32, keys: u32) -> Result<f64, JsError> {
+    Ok(size(blocks, modules, k)?.fpr(keys.into()))
 }
 
 /// The bytes of a file, which JavaScript writes part by part.
@@ -195,95 +216,8 @@ impl AsRef<[u8]> for Bytes {
     }
 }
 
-/// What JavaScript calls on every class over a filter, written with its methods `view`, `filter`, `contains_key` and
-/// `owned`.
-macro_rules! methods {
-    ($Filter:ident) => {
-        #[wasm_bindgen]
-        impl $Filter {
-            pub fn hash(&self, len: usize) -> u64 {
-                staged(len, |key| self.view().hash_key(key))
-            }
-
-            pub fn contains(&self, len: usize) -> bool {
-                staged(len, |key| self.contains_key(key))
-            }
-
-            pub fn contains_batch(&self, kind: Kind, count: usize, len: usize) -> Result<(), JsError> {
-                let view = self.view();
-                STAGING.with_borrow_mut(|keys| {
-                    keys.hash(kind, count, len, |key| view.hash_key(key))?;
-                    view.contains_batch(&keys.hashes[..count], &mut keys.found[..count]);
-                    Ok(())
-                })
-            }
-
-            pub fn insert(&mut self, len: usize) -> Result<bool, JsError> {
-                let filter = self.filter()?;
-                Ok(staged(len, |key| filter.insert(key)))
-            }
-
-            pub fn insert_batch(&mut self, kind: Kind, count: usize, len: usize) -> Result<(), JsError> {
-                let filter = self.filter()?;
-                STAGING.with_borrow_mut(|keys| {
-                    keys.hash(kind, count, len, |key| filter.hash_key(key))?;
-                    for &hash in &keys.hashes[..count] {
-                        filter.insert_hash(hash);
-                    }
-                    Ok(())
-                })
-            }
-
-            pub fn union(&self, other: &$Filter) -> Result<Self, JsError> {
-                let mut union = self.view().to_filter()?;
-                union.union_with(other.view())?;
-                Self::owned(union)
-            }
-
-            pub fn fold(&mut self, factor: usize) -> Result<(), JsError> {
-                Ok(self.filter()?.fold(factor)?)
-            }
-
-            pub fn clear(&mut self) -> Result<(), JsError> {
-                self.filter()?.clear();
-                Ok(())
-            }
-
-            pub fn k(&self) -> u32 {
-                self.view().k()
-            }
-
-            pub fn blocks(&self) -> usize {
-                self.view().n_blocks()
-            }
-
-            pub fn byte_len(&self) -> usize {
-                self.view().byte_len()
-            }
-
-            pub fn seed(&self) -> u64 {
-                self.view().seed()
-            }
-
-            pub fn known_keys(&self) -> Option<f64> {
-                self.view().known_keys().map(|keys| keys as f64)
-            }
-
-            pub fn estimated_fpr(&self) -> f64 {
-                self.view().estimated_fpr()
-            }
-
-            pub fn estimated_keys(&self) -> Option<Vec<f64>> {
-                self.view().estimated_keys().map(numbers)
-            }
-        }
-    };
-}
-
 #[wasm_bindgen]
 pub struct Filter(Bits);
-
-methods!(Filter);
 
 enum Bits {
     Owned(BloomFilter),
@@ -313,24 +247,97 @@ impl Filter {
             Bits::Opened(_) => Err(JsError::new("the filter is read-only")),
         }
     }
-
-    fn contains_key(&self, key: &[u8]) -> bool {
-        match &self.0 {
-            Bits::Owned(filter) => filter.contains(key),
-            Bits::Opened(view) => view.as_view().contains(key),
-        }
-    }
 }
 
 #[wasm_bindgen]
 impl Filter {
     #[wasm_bindgen(constructor)]
-    pub fn new(blocks: usize, k: u32, seed: u64) -> Result<Self, JsError> {
-        Self::owned(BloomFilter::with_blocks(blocks, k)?.with_seed(seed)?)
+    pub fn new(blocks: usize, modules: usize, k: u32, seed: u64) -> Result<Self, JsError> {
+        Self::owned(BloomFilter::with_sizing(size(blocks, modules, k)?)?.with_seed(seed)?)
     }
 
     pub fn open(bytes: Bytes) -> Result<Self, JsError> {
         Ok(Self(Bits::Opened(OwnedView::from_standalone(bytes.shrunk()?)?)))
+    }
+
+    pub fn hash(&self, len: usize) -> u64 {
+        staged(len, |key| self.view().hash_key(key))
+    }
+
+    pub fn contains(&self, len: usize) -> bool {
+        staged(len, |key| self.view().contains(key))
+    }
+
+    pub fn contains_batch(&self, kind: Kind, count: usize, len: usize) -> Result<(), JsError> {
+        let view = self.view();
+        STAGING.with_borrow_mut(|keys| {
+            keys.hash(kind, count, len, |key| view.hash_key(key))?;
+            view.contains_batch(&keys.hashes[..count], &mut keys.found[..count]);
+            Ok(())
+        })
+    }
+
+    pub fn insert(&mut self, len: usize) -> Result<bool, JsError> {
+        let filter = self.filter()?;
+        Ok(staged(len, |key| filter.insert(key)))
+    }
+
+    pub fn insert_batch(&mut self, kind: Kind, count: usize, len: usize) -> Result<(), JsError> {
+        let filter = self.filter()?;
+        STAGING.with_borrow_mut(|keys| {
+            keys.hash(kind, count, len, |key| filter.hash_key(key))?;
+            for &hash in &keys.hashes[..count] {
+                filter.insert_hash(hash);
+            }
+            Ok(())
+        })
+    }
+
+    pub fn union(&self, other: &Filter) -> Result<Self, JsError> {
+        let mut union = self.view().to_filter()?;
+        union.union_with(other.view())?;
+        Self::owned(union)
+    }
+
+    pub fn fold(&mut self, factor: usize) -> Result<(), JsError> {
+        Ok(self.filter()?.fold(factor)?)
+    }
+
+    pub fn clear(&mut self) -> Result<(), JsError> {
+        self.filter()?.clear();
+        Ok(())
+    }
+
+    pub fn modules(&self) -> usize {
+        self.view().n_modules()
+    }
+
+    pub fn k(&self) -> u32 {
+        self.view().k()
+    }
+
+    pub fn blocks(&self) -> usize {
+        self.view().n_blocks()
+    }
+
+    pub fn byte_len(&self) -> usize {
+        self.view().byte_len()
+    }
+
+    pub fn seed(&self) -> u64 {
+        self.view().seed()
+    }
+
+    pub fn known_keys(&self) -> Option<f64> {
+        self.view().known_keys().map(|keys| keys as f64)
+    }
+
+    pub fn estimated_fpr(&self) -> f64 {
+        self.view().estimated_fpr()
+    }
+
+    pub fn estimated_keys(&self) -> Option<Vec<f64>> {
+        self.view().estimated_keys().map(numbers)
     }
 
     pub fn fill_ratio(&self) -> f64 {
@@ -353,72 +360,6 @@ impl Filter {
             }
             Bits::Opened(view) => Bytes::copy_of(view.get_ref().as_ref()),
         }
-    }
-}
-
-#[wasm_bindgen]
-pub struct Modular(ModularBloomFilter);
-
-methods!(Modular);
-
-impl Modular {
-    fn owned(filter: ModularBloomFilter) -> Result<Self, JsError> {
-        spare()?;
-        Ok(Self(filter))
-    }
-
-    fn of_size(sizing: ModularSizing, seed: u64) -> Result<Self, JsError> {
-        Self::owned(ModularBloomFilter::with_sizing(sizing)?.with_seed(seed)?)
-    }
-
-    fn view(&self) -> ModularView<'_> {
-        self.0.as_view()
-    }
-
-    fn filter(&mut self) -> Result<&mut ModularBloomFilter, JsError> {
-        Ok(&mut self.0)
-    }
-
-    fn contains_key(&self, key: &[u8]) -> bool {
-        self.0.contains(key)
-    }
-}
-
-#[wasm_bindgen]
-impl Modular {
-    #[wasm_bindgen(constructor)]
-    pub fn new(modules: usize, blocks: usize, k: u32, seed: u64) -> Result<Self, JsError> {
-        Self::of_size(ModularSizing::new(modules, blocks, k)?, seed)
-    }
-
-    pub fn for_fpr(expected_keys: usize, fpr: f64, max_modules: usize, seed: u64) -> Result<Self, JsError> {
-        Self::of_size(ModularSizing::for_fpr(expected_keys, fpr, max_modules)?.foldable(), seed)
-    }
-
-    pub fn for_bits_per_key(
-        expected_keys: usize,
-        bits_per_key: f64,
-        max_modules: usize,
-        seed: u64,
-    ) -> Result<Self, JsError> {
-        Self::of_size(ModularSizing::for_bits_per_key(expected_keys, bits_per_key, max_modules)?, seed)
-    }
-
-    pub fn open(bytes: Bytes) -> Result<Self, JsError> {
-        Self::owned(ModularBloomFilter::from_standalone(bytes.as_ref())?)
-    }
-
-    pub fn truncated(&self, modules: usize) -> Result<Self, JsError> {
-        Self::owned(self.view().truncated(modules)?.to_filter()?)
-    }
-
-    pub fn modules(&self) -> usize {
-        self.0.n_modules()
-    }
-
-    pub fn to_standalone(&self) -> Result<Bytes, JsError> {
-        room(self.0.standalone_len())?;
-        Bytes::copy_of(&self.0.to_standalone())
     }
 }
 
