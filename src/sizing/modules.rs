@@ -46,13 +46,15 @@ impl Request {
         let most = most_modules.map_or(Ok(MAX_MODULES), checked_modules)?.min(MAX_MODULES);
         match self {
             Self::Fpr(fpr) => {
-                let same_hash = if most == 1 { 0.0 } else { keys as f64 / TWO_TO_64 };
+                let same_hash = keys as f64 / TWO_TO_64;
+                // One module mostly has rates to which it adds nothing.
+                let counts = same_hash >= 1e-6 * fpr;
+                let same_hash = if most == 1 && !counts { 0.0 } else { same_hash };
                 checked_fpr(fpr, LOWEST[most - 1] + same_hash)?;
                 // Rounding must not push it below the lowest.
                 let left = (fpr - same_hash).max(LOWEST[most - 1]);
                 let n_modules = if most_modules.is_some() { most } else { modules_of(left) };
-                // One module mostly has rates to which it adds nothing.
-                let of_one = if same_hash < 1e-6 * fpr { fpr } else { left };
+                let of_one = if counts { left } else { fpr };
                 let mut bits = [f64::INFINITY; MAX_MODULES];
                 for (of_n, n) in bits.iter_mut().zip(1..=n_modules) {
                     let of_bits = if n == 1 { of_one } else { left };

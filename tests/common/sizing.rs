@@ -160,8 +160,12 @@ pub const LOWEST: [f64; 4] = [1.263e-8, 3.05e-11, 2.142e-12, sizing::MIN_FPR];
 
 /// The rate is kept, by the fewest blocks, and each module but the first saves what it must.
 pub fn fprs_are_kept(keys: u64, fpr: f64, most_modules: Option<usize>) {
-    // With several modules, the rate includes the probability that an absent key has the hash of a present one.
-    let same_hash = |n_modules| if n_modules == 1 { 0.0 } else { keys as f64 / 2_f64.powi(64) };
+    // The rate includes the probability that an absent key has the hash of a present one, but not in one module where
+    // that adds next to nothing.
+    let same_hash = |n_modules| {
+        let same_hash = keys as f64 / 2_f64.powi(64);
+        if n_modules == 1 && same_hash < 1e-6 * fpr { 0.0 } else { same_hash }
+    };
     let most = most_modules.unwrap_or(4).min(4);
     match for_fpr(keys, fpr, most_modules) {
         Err(BuildError::Fpr { value, lowest, .. }) => {
