@@ -46,7 +46,8 @@ impl Request {
         let most = most_modules.map_or(Ok(MAX_MODULES), checked_modules)?.min(MAX_MODULES);
         match self {
             Self::Fpr(fpr) => {
-                let same_hash = if most == 1 { 0.0 } else { keys as f64 / TWO_TO_64 };
+                let one = most_modules.map_or(modules_of(fpr), |_| most) == 1;
+                let same_hash = if one { 0.0 } else { keys as f64 / TWO_TO_64 };
                 checked_fpr(fpr, LOWEST[most - 1] + same_hash)?;
                 // Rounding must not push it below the lowest.
                 let of_bits = [fpr, (fpr - same_hash).max(LOWEST[most - 1])];
@@ -152,6 +153,12 @@ pub fn bits_per_key(fpr: f64) -> Result<f64, BuildError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn more_keys_than_hashes_do_not_put_a_rate_of_one_module_out_of_reach() {
+        assert!(Request::Fpr(0.01).per_key(u64::MAX, None).is_ok());
+        assert!(Request::Fpr(0.0001).per_key(u64::MAX, None).is_err());
+    }
 
     #[test]
     fn a_rate_that_equal_hashes_push_below_the_lowest_of_three_modules_has_four() {
