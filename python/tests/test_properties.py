@@ -13,7 +13,6 @@ from bloomline import (
     BloomView,
     CountingBloomFilter,
     DecodeError,
-    ModularBloomFilter,
     ScalableBloomFilter,
     StandardBloomFilter,
 )
@@ -40,8 +39,9 @@ def test_bits_and_answers_are_those_of_the_format(keys, others, size, seed):
     changed = [g.add(key) for key in keys]
     assert g == f
     assert len(set(map(key_bytes, keys))) >= sum(changed) >= bool(keys)
-    lanes = make.build([key_bytes(key) for key in keys], f.n_blocks, f.k, seed)
-    expected = [make.is_in(lanes, f.n_blocks, f.k, make.hash_key(key_bytes(key), seed)) for key in keys + others]
+    n_modules = f.n_modules
+    modules = make.build_modules([key_bytes(key) for key in keys], n_modules, f.n_blocks // n_modules, f.k, seed)
+    expected = [make.are_in(modules, f.k, make.hash_key(key_bytes(key), seed)) for key in keys + others]
     for filter in (f, BloomView(f.to_bytes())):
         assert filter.contains_many(keys + others).tolist() == expected
 
@@ -133,7 +133,7 @@ def read_all_ways(data):
 @given(st.binary(max_size=300))
 @example(b"")
 def test_arbitrary_bytes_are_an_error(data):
-    assert read_all_ways(data) == (None, [None] * 4), "a checksum of 64 bits does not match by chance"
+    assert read_all_ways(data) == (None, [None] * 3), "a checksum of 64 bits does not match by chance"
 
 
 @given(st.sampled_from(ALL), st.data())
@@ -158,21 +158,13 @@ def test_changed_bytes_are_an_error(cls, data):
     if bytes(changed) == valid:
         assert sum(f is not None for f in [owned, *others]) == 1
     else:
-        assert (owned, others) == (None, [None] * 4)
+        assert (owned, others) == (None, [None] * 3)
 
 
 def forged(cls, body, footer):
     """A footer with right checksums, so that the fields behind them are read."""
     footer = bytearray(footer)
-    if cls is ModularBloomFilter:
-        modules, body = body, b""
-        n_modules = footer[43]
-        for j in range(n_modules):
-            module = modules[len(modules) * j // n_modules : len(modules) * (j + 1) // n_modules]
-            body += make.xxh64(module, j).to_bytes(8, "little")
-        footer[32:40] = make.xxh64(body).to_bytes(8, "little")
-        body = modules + body
-    elif cls is not ScalableBloomFilter:
+    if cls is not ScalableBloomFilter:
         footer[32:40] = make.xxh64(body).to_bytes(8, "little")
     footer[48:56] = make.xxh64(bytes(footer[:48])).to_bytes(8, "little")
     return bytes(body) + bytes(footer)
@@ -182,12 +174,8 @@ def forged(cls, body, footer):
 @settings(max_examples=400)
 def test_forged_footers_are_an_error_or_a_filter(cls, lanes, fits, at, written):
     body, footer = VALID[cls][:-FOOTER_BYTES], bytearray(VALID[cls][-FOOTER_BYTES:])
-    if cls is ModularBloomFilter:
-        body = body[: -8 * footer[43]]  # without checksums
     if fits and cls is not ScalableBloomFilter:
-        per_lane, size = {
-            BloomFilter: (8, 1), CountingBloomFilter: (256, 1), ModularBloomFilter: (64, 1), StandardBloomFilter: (8, 64),
-        }[cls]
+        per_lane, size = {BloomFilter: (8, 1), CountingBloomFilter: (256, 1), StandardBloomFilter: (8, 64)}[cls]
         body = body[: lanes * per_lane]
         footer[:8] = (len(body) // per_lane * size).to_bytes(8, "little")
     footer[at : min(at + len(written), 48)] = written[: 48 - at]
