@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bloomline import BloomFilter, BloomView, DecodeError, FilterBank, StandardBloomFilter
 from support import COPIES, buffers, hammer, linux, with_little_memory
-from test_properties import forged, keys, seeds
+from test_properties import keys, seeds
 
 
 def filled(slots, size=30, seed=0):
@@ -267,21 +267,6 @@ def test_damaged_bytes_are_an_error(tmp_path):
     path.write_bytes(damaged)
     with pytest.raises(DecodeError):
         FilterBank.open(path)
-
-
-@given(st.integers(0, 47), st.binary(min_size=1, max_size=8))
-def test_forged_footers_are_an_error_or_a_bank(at, written):
-    data = FilterBank(filled(9)).to_bytes()
-    footer = bytearray(data[-64:])
-    footer[at : min(at + len(written), 48)] = written[: 48 - at]
-    footer = forged(None, data[-64 - 72 : -64], footer)[72:]
-    try:
-        bank = FilterBank.from_bytes(data[:-64] + footer)
-    except DecodeError as error:
-        assert str(error)
-    else:
-        assert len(bank) == 9 and bank.find_many(range(100)).shape == (100, 9) and repr(bank)
-        assert bank.to_bytes()[-64:-24] == footer[:40]
 
 
 def test_damage_of_a_view_gets_no_valid_checksum():
