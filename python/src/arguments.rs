@@ -19,7 +19,8 @@ macro_rules! arguments {
     )*};
 }
 
-arguments!(usize, format_args!("an integer from 0 to {}", usize::MAX), additional capacity expected_keys factor initial_capacity max_modules n_modules);
+arguments!(usize, format_args!("an integer from 0 to {}", usize::MAX), additional capacity expected_keys factor initial_capacity);
+arguments!(Option<usize>, "an integer from 1 to 16", most_modules);
 arguments!(u64, format_args!("an integer from 0 to {}", u64::MAX), seed);
 arguments!(f64, "a number", bits_per_key fpr);
 arguments!(bool, "True or False", mmap packed verify);

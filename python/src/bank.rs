@@ -28,7 +28,8 @@ const AT_ONCE: usize = 1 << 22;
 ///
 /// filters: BloomFilters or BloomViews, at least one, best made with the same expected_keys, fpr and seed. If sizes
 /// differ, filters are folded to the n_blocks of the smallest, which must divide their n_blocks. All must have the same
-/// k and seed. capacity: room for at least this many slots. `reserve` makes more.
+/// k and seed, and one module, so pass most_modules=1 for rates below 0.05%. capacity: room for at least this many
+/// slots. `reserve` makes more.
 ///
 ///     >>> from bloomline import BloomFilter, FilterBank
 ///     >>> tables = [BloomFilter(1_000) for _ in range(3)]

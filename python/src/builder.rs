@@ -3,7 +3,7 @@
 
 use pyo3::prelude::*;
 
-use crate::arguments::{bits_per_key, fpr, seed};
+use crate::arguments::{bits_per_key, fpr, most_modules, seed};
 use crate::column::Inserts;
 use crate::errors::{build_error, not_grown};
 use crate::filters::BloomFilter;
@@ -14,6 +14,7 @@ use crate::lock::Lock;
 /// Collects keys of unknown number, then makes a BloomFilter of the right size.
 ///
 /// fpr: the false-positive rate of the filter.
+/// most_modules: see BloomFilter.
 /// seed: filters with the same seed and size can be combined.
 ///
 ///     >>> from bloomline import FilterBuilder
@@ -37,8 +38,13 @@ impl FilterBuilder {
     fn new_with(
         builder: Result<bloomline::FilterBuilder, bloomline::BuildError>,
         fpr: Option<f64>,
+        most_modules: Option<usize>,
         seed: u64,
     ) -> PyResult<Self> {
+        let builder = builder.and_then(|builder| match most_modules {
+            None => Ok(builder),
+            Some(most) => builder.with_most_modules(most),
+        });
         let builder = builder.and_then(|builder| builder.with_seed(seed)).map_err(build_error)?;
         Ok(Self { builder: Lock::new(builder), seed, fpr, kinds: Kinds::new(0) })
     }
@@ -47,19 +53,24 @@ impl FilterBuilder {
 #[pymethods]
 impl FilterBuilder {
     #[new]
-    #[pyo3(signature = (fpr=0.01, *, seed=0))]
-    fn new(#[pyo3(from_py_with = fpr)] fpr: f64, #[pyo3(from_py_with = seed)] seed: u64) -> PyResult<Self> {
-        Self::new_with(bloomline::FilterBuilder::with_fpr(fpr), Some(fpr), seed)
+    #[pyo3(signature = (fpr=0.01, *, most_modules=None, seed=0))]
+    fn new(
+        #[pyo3(from_py_with = fpr)] fpr: f64,
+        #[pyo3(from_py_with = most_modules)] most_modules: Option<usize>,
+        #[pyo3(from_py_with = seed)] seed: u64,
+    ) -> PyResult<Self> {
+        Self::new_with(bloomline::FilterBuilder::with_fpr(fpr), Some(fpr), most_modules, seed)
     }
 
     /// Makes a builder of filters of a chosen size instead of a false-positive rate.
     #[staticmethod]
-    #[pyo3(signature = (bits_per_key, *, seed=0))]
+    #[pyo3(signature = (bits_per_key, *, most_modules=None, seed=0))]
     fn with_bits_per_key(
         #[pyo3(from_py_with = bits_per_key)] bits_per_key: f64,
+        #[pyo3(from_py_with = most_modules)] most_modules: Option<usize>,
         #[pyo3(from_py_with = seed)] seed: u64,
     ) -> PyResult<Self> {
-        Self::new_with(bloomline::FilterBuilder::with_bits_per_key(bits_per_key), None, seed)
+        Self::new_with(bloomline::FilterBuilder::with_bits_per_key(bits_per_key), None, most_modules, seed)
     }
 
     /// Adds a key (str, bytes or int). Keys may repeat.

@@ -26,7 +26,7 @@ pub fn build_error(error: BuildError) -> PyErr {
         BuildError::BitsPerKey { .. } => "bits_per_key: ",
         BuildError::Fpr { .. } => "fpr: ",
         BuildError::Keys { .. } => "expected_keys: ",
-        BuildError::Modules { .. } => "max_modules: ",
+        BuildError::Modules { .. } => "most_modules: ",
         _ => "",
     };
     PyValueError::new_err(format!("{name}{error}"))
@@ -50,6 +50,9 @@ pub fn mismatch_error(error: MismatchError) -> PyErr {
         MismatchError::Probes { ours, theirs, .. } => {
             format!("filters with k = {ours} and k = {theirs} cannot be combined: {remedy}")
         }
+        MismatchError::Size { ours, theirs, unit: "modules", .. } => {
+            format!("filters of {ours} and {theirs} modules cannot be combined: {remedy} and most_modules")
+        }
         MismatchError::Size { ours, theirs, unit, .. }
             if unit != "blocks" || ours.max(theirs) % ours.min(theirs) != 0 =>
         {
@@ -70,6 +73,9 @@ pub fn bank_error(error: BankError) -> PyErr {
              expected_keys and fpr"
         )),
         BankError::Mismatch(error) => mismatch_error(error),
+        BankError::Modules { n_modules, .. } => PyValueError::new_err(format!(
+            "a bank's filters have one module, not {n_modules}: make all filters with most_modules=1"
+        )),
         _ => PyValueError::new_err(error.to_string()),
     }
 }
@@ -97,7 +103,6 @@ fn other_bytes(bytes: &[u8], is_file: bool) -> String {
         Some(StandaloneKind::Blocked) => "BloomFilter",
         Some(StandaloneKind::Standard) => "StandardBloomFilter",
         Some(StandaloneKind::Counting) => "CountingBloomFilter",
-        Some(StandaloneKind::Modular) => "ModularBloomFilter",
         Some(StandaloneKind::Scalable) => "ScalableBloomFilter",
         Some(StandaloneKind::Bank) => "FilterBank",
         Some(_) => return ", which only Rust reads".into(),

@@ -3,9 +3,8 @@
 
 use std::path::PathBuf;
 
-use bloomline::sizing::ModularSizing;
 use bloomline::sizing::standard::StandardSizing;
-use bloomline::{BuildError, MismatchError, Sizing, StandaloneFooter, variants};
+use bloomline::{BuildError, MismatchError, Sizing, variants};
 use pyo3::PyClass;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -13,8 +12,8 @@ use pyo3::pyclass::boolean_struct::True;
 use pyo3::types::{PyBytes, PyType};
 
 use crate::arguments::{
-    self, bits_per_key, expected_keys, factor, fpr, initial_capacity, max_modules, mmap, n_modules, nulls,
-    path, seed, verify,
+    self, bits_per_key, expected_keys, factor, fpr, initial_capacity, mmap, most_modules, nulls, path, seed,
+    verify,
 };
 use crate::borrowed::BloomView;
 use crate::column::Inserts;
@@ -43,12 +42,7 @@ macro_rules! try_insert {
         }
     )*};
 }
-try_insert!(
-    bloomline::BloomFilter,
-    variants::CountingBloomFilter,
-    variants::ModularBloomFilter,
-    variants::StandardBloomFilter
-);
+try_insert!(bloomline::BloomFilter, variants::CountingBloomFilter, variants::StandardBloomFilter);
 
 /// Fails if there is not enough memory for a copy, because `Clone` would end the process.
 pub fn check_memory(bytes: usize) -> PyResult<()> {
@@ -213,9 +207,7 @@ macro_rules! filter_class {
             /// Returns the bytes that `save` writes, with checksums. Rust and the command line read them too.
             fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
                 let bytes = self.filter.detached(py, |filter| {
-                    // At least what is written. A scalable filter has up to 64 footers and its own.
-                    let len = filter.byte_len() + 65 * StandaloneFooter::LEN;
-                    files::encode(len, |bytes| filter.write_standalone(bytes))
+                    files::encode(filter.standalone_len(), |bytes| filter.write_standalone(bytes))
                 });
                 files::python_bytes(py, &bytes?)
             }
@@ -253,26 +245,27 @@ macro_rules! filter_class {
     };
 }
 
-/// A class over a filter that is made for a number of keys, if requested in a foldable size or with a limit of modules.
+/// A class over a filter that is made for a number of keys. Its sizes are computed with a keyword for the number of
+/// modules, or with the number after `;`.
 macro_rules! sized_filter_class {
     (
         $(#[$doc:meta])*
         $Class:ident over $Filter:ty $(, read by $bits:ident)?,
-        sized by ($Sizing:ident $(.$foldable:ident)? $(, $modules:ident = $most:tt)?),
+        sized by ($for_fpr:expr, $for_bits_per_key:expr $(, $modules:ident)? $(; $most:expr)?),
         { $($own:tt)* }
     ) => {
         filter_class! {
             $(#[$doc])*
             $Class over $Filter $(, read by $bits)?, {
                 #[new]
-                #[pyo3(signature = (expected_keys, fpr=0.01, *, $($modules=$most,)? seed=0))]
+                #[pyo3(signature = (expected_keys, fpr=0.01, *, $($modules=None,)? seed=0))]
                 fn new(
                     #[pyo3(from_py_with = expected_keys)] expected_keys: usize,
                     #[pyo3(from_py_with = fpr)] fpr: f64,
-                    $(#[pyo3(from_py_with = $modules)] $modules: usize,)?
+                    $(#[pyo3(from_py_with = $modules)] $modules: Option<usize>,)?
                     #[pyo3(from_py_with = seed)] seed: u64,
                 ) -> PyResult<Self> {
-                    let sizing = $Sizing::for_fpr(expected_keys, fpr $(, $modules)?)$(.map($Sizing::$foldable))?;
+                    let sizing = $for_fpr(expected_keys, fpr $(, $modules)? $(, $most)?);
                     let filter = sizing.and_then(<$Filter>::with_sizing);
                     let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(build_error)?;
                     Ok(Self::new_for(filter, Some(expected_keys), Some(fpr), 0))
@@ -280,14 +273,14 @@ macro_rules! sized_filter_class {
 
                 /// Makes a filter of a chosen size instead of a false-positive rate.
                 #[staticmethod]
-                #[pyo3(signature = (expected_keys, bits_per_key, *, $($modules=$most,)? seed=0))]
+                #[pyo3(signature = (expected_keys, bits_per_key, *, $($modules=None,)? seed=0))]
                 fn with_bits_per_key(
                     #[pyo3(from_py_with = expected_keys)] expected_keys: usize,
                     #[pyo3(from_py_with = bits_per_key)] bits_per_key: f64,
-                    $(#[pyo3(from_py_with = $modules)] $modules: usize,)?
+                    $(#[pyo3(from_py_with = $modules)] $modules: Option<usize>,)?
                     #[pyo3(from_py_with = seed)] seed: u64,
                 ) -> PyResult<Self> {
-                    let sizing = $Sizing::for_bits_per_key(expected_keys, bits_per_key $(, $modules)?);
+                    let sizing = $for_bits_per_key(expected_keys, bits_per_key $(, $modules)? $(, $most)?);
                     let filter = sizing.and_then(<$Filter>::with_sizing);
                     let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(build_error)?;
                     Ok(Self::new_with(filter, Some(expected_keys), 0))
@@ -325,8 +318,8 @@ macro_rules! sized_filter_class {
     };
 }
 
-/// A class over a filter that can be united with filters of its size.
-macro_rules! uniting_filter_class {
+/// A class over a filter that can be united and intersected with filters of its size.
+macro_rules! combining_filter_class {
     ($(#[$doc:meta])* $Class:ident over $Filter:ty, sized by $size:tt, { $($own:tt)* }) => {
         sized_filter_class! {
             $(#[$doc])*
@@ -348,28 +341,6 @@ macro_rules! uniting_filter_class {
                     union_of(filters, Self::copy, Self::unite)
                 }
 
-                $($own)*
-            }
-        }
-
-        impl $Class {
-            fn unite(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
-                self.filter.combine(py, &other.filter, |ours, theirs| {
-                    ours.union_with(theirs).map_err(mismatch_error)?;
-                    self.kinds.insert(other.kinds.get());
-                    Ok(())
-                })
-            }
-        }
-    };
-}
-
-/// A class over a filter that can also be intersected.
-macro_rules! combining_filter_class {
-    ($(#[$doc:meta])* $Class:ident over $Filter:ty, sized by $size:tt, { $($own:tt)* }) => {
-        uniting_filter_class! {
-            $(#[$doc])*
-            $Class over $Filter, sized by $size, {
                 fn __and__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
                     let common = self.copy(other.py())?;
                     common.intersect(other.py(), other.get())?;
@@ -391,6 +362,14 @@ macro_rules! combining_filter_class {
         }
 
         impl $Class {
+            fn unite(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
+                self.filter.combine(py, &other.filter, |ours, theirs| {
+                    ours.union_with(theirs).map_err(mismatch_error)?;
+                    self.kinds.insert(other.kinds.get());
+                    Ok(())
+                })
+            }
+
             fn intersect(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
                 self.filter.combine(py, &other.filter, |ours, theirs| {
                     ours.intersect_with(theirs).map_err(mismatch_error)?;
@@ -407,9 +386,12 @@ combining_filter_class! {
     ///
     /// expected_keys: number of distinct keys. With more, no key is lost, but the false-positive rate rises.
     /// fpr: the false-positive rate with that many keys. 1% needs 9.9 bits per key. The size is rounded up, by at most
-    /// 1% or one block, so that the filter can be folded.
+    /// 1% or one block of each module, so that the filter can be folded.
+    /// most_modules: the filter is divided into up to this many modules, which must all have a key. By default, it has
+    /// one module for rates down to about 0.05%, and two below, which need fewer bits. Pass 1 if most lookups are of
+    /// present keys, because these read a cache line of each module, or 4 to save the last percent of memory.
     /// seed: filters with the same seed and size can be combined.
-    BloomFilter over bloomline::BloomFilter, sized by (Sizing.foldable), {
+    BloomFilter over bloomline::BloomFilter, sized by (for_fpr, for_bits_per_key, most_modules), {
         /// Opens a file that `save` or the command line wrote.
         ///
         /// mmap: with True, returns a read-only BloomView that maps the file. Truncating the file meanwhile ends the
@@ -435,8 +417,8 @@ combining_filter_class! {
             Ok(Py::new(py, Self::read_file(py, path)?)?.into_any())
         }
 
-        /// Divides the size by `factor`, which must divide n_blocks. The filter is then, bit for bit, the filter that
-        /// would have been made in the smaller size.
+        /// Divides the size by `factor`, which must divide the number of blocks of each module. The filter is then, bit
+        /// for bit, the filter that would have been made in the smaller size.
         fn fold(&self, py: Python<'_>, #[pyo3(from_py_with = factor)] factor: usize) -> PyResult<()> {
             self.filter.detached_mut(py, |filter| filter.fold(factor)).map_err(build_error)
         }
@@ -446,22 +428,29 @@ combining_filter_class! {
             self.filter.detached_mut(py, |filter| filter.shrink_to_fpr(fpr)).map_err(build_error)
         }
 
-        /// Number of blocks of 64 bytes.
+        /// Number of blocks of 64 bytes, of all modules.
         #[getter]
         fn n_blocks(&self, py: Python<'_>) -> usize {
             self.filter.quickly(py, |filter| filter.n_blocks())
         }
 
+        /// Number of modules, 1 to 16. All modules must have a key.
+        #[getter]
+        fn n_modules(&self, py: Python<'_>) -> usize {
+            self.filter.quickly(py, |filter| filter.n_modules())
+        }
+
         fn __repr__(&self, py: Python<'_>) -> String {
-            let (size, k) = self.filter.quickly(py, |filter| (filter.n_blocks(), filter.k()));
-            format!("BloomFilter({}n_blocks={size}, k={k}, seed={})", describe(self.expected_keys), self.seed)
+            let keys = describe(self.expected_keys);
+            format!("BloomFilter({keys}{})", shape(self.filter.quickly(py, |filter| filter.sizing()), self.seed))
         }
     }
 }
 
 sized_filter_class! {
     /// A Bloom filter that counts, so that keys can be removed. Needs five times the memory of a BloomFilter.
-    CountingBloomFilter over variants::CountingBloomFilter, read by as_filter, sized by (Sizing.foldable), {
+    CountingBloomFilter over variants::CountingBloomFilter, read by as_filter,
+    sized by (for_fpr, for_bits_per_key; Some(1)), {
         /// Reads and verifies a file that `save` wrote. Raises DecodeError if it is damaged, and OSError.
         #[staticmethod]
         pub fn open(py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<Self> {
@@ -511,61 +500,11 @@ sized_filter_class! {
     }
 }
 
-uniting_filter_class! {
-    /// Several filters of blocks, called modules, that must all have a key. Needs fewer bits than a BloomFilter of the
-    /// same false-positive rate, if that is 0.1% or below. A lookup of an absent key mostly reads one cache line, and
-    /// of a present key one line of each module.
-    ///
-    /// max_modules: 1 to 4. Allow fewer if most lookups are of present keys.
-    ModularBloomFilter over variants::ModularBloomFilter, sized by (ModularSizing.foldable, max_modules = 4), {
-        /// Reads and verifies a file that `save` wrote. Raises DecodeError if it is damaged, and OSError.
-        #[staticmethod]
-        pub fn open(py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<Self> {
-            Self::read_file(py, path)
-        }
-
-        /// Copies the first `n_modules` modules, a smaller filter of the same keys with a higher false-positive rate.
-        fn truncated(&self, py: Python<'_>, #[pyo3(from_py_with = n_modules)] n_modules: usize) -> PyResult<Self> {
-            let truncate = |filter: &variants::ModularBloomFilter| {
-                let modules = filter.as_view().truncated(n_modules);
-                let modules = modules.map_err(|error| PyValueError::new_err(format!("n_modules: {error}")))?;
-                Ok::<_, PyErr>((modules.to_filter().map_err(copy_error)?, self.kinds.get()))
-            };
-            let (filter, kinds) = self.filter.detached(py, truncate)?;
-            Ok(Self::new_with(filter, self.expected_keys, kinds))
-        }
-
-        /// Divides the size of each module by `factor`, which must divide n_blocks. The filter is then, bit for bit,
-        /// the filter that would have been made in the smaller size.
-        fn fold(&self, py: Python<'_>, #[pyo3(from_py_with = factor)] factor: usize) -> PyResult<()> {
-            self.filter.detached_mut(py, |filter| filter.fold(factor)).map_err(build_error)
-        }
-
-        /// Number of modules.
-        #[getter]
-        fn n_modules(&self, py: Python<'_>) -> usize {
-            self.filter.quickly(py, |filter| filter.n_modules())
-        }
-
-        /// Number of blocks of 64 bytes of each module.
-        #[getter]
-        fn n_blocks(&self, py: Python<'_>) -> usize {
-            self.filter.quickly(py, |filter| filter.n_blocks())
-        }
-
-        fn __repr__(&self, py: Python<'_>) -> String {
-            let sizes = |filter: &variants::ModularBloomFilter| (filter.n_modules(), filter.n_blocks(), filter.k());
-            let (modules, size, k) = self.filter.quickly(py, sizes);
-            let (keys, seed) = (describe(self.expected_keys), self.seed);
-            format!("ModularBloomFilter({keys}n_modules={modules}, n_blocks={size}, k={k}, seed={seed})")
-        }
-    }
-}
-
 combining_filter_class! {
     /// A Bloom filter without blocks. Needs fewer bits for the same false-positive rate, but a lookup may cost k cache
     /// misses.
-    StandardBloomFilter over variants::StandardBloomFilter, sized by (StandardSizing), {
+    StandardBloomFilter over variants::StandardBloomFilter,
+    sized by (StandardSizing::for_fpr, StandardSizing::for_bits_per_key), {
         /// Reads and verifies a file that `save` wrote. Raises DecodeError if it is damaged, and OSError.
         #[staticmethod]
         pub fn open(py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<Self> {
@@ -642,8 +581,8 @@ impl ScalableBloomFilter {
         self.filter.combine(py, &other.filter, |ours, theirs| {
             check_memory(theirs.byte_len())?;
             ours.union_with(theirs).map_err(|error| match error {
-                // Their capacities may differ, and they have no bits_per_key.
-                MismatchError::Probes { .. } => PyValueError::new_err(format!(
+                // Other rates have another k or number of modules. Capacities may differ, and there is no bits_per_key.
+                MismatchError::Probes { .. } | MismatchError::Size { .. } => PyValueError::new_err(format!(
                     "filters with fpr = {} and fpr = {} cannot be combined: make both with the same fpr",
                     ours.fpr(),
                     theirs.fpr()
@@ -674,6 +613,28 @@ fn union_of<C: PyClass<Frozen = True> + Sync>(
         }
     }
     union.ok_or_else(|| PyValueError::new_err("a union needs at least one filter"))
+}
+
+/// The size by the rule, or with at most `most_modules` modules. Foldable, because the number of keys is often a guess.
+fn for_fpr(keys: usize, fpr: f64, most_modules: Option<usize>) -> Result<Sizing, BuildError> {
+    let sizing = match most_modules {
+        None => Sizing::for_fpr(keys as u64, fpr),
+        Some(most) => Sizing::for_fpr_within(keys as u64, fpr, most),
+    };
+    sizing.map(Sizing::foldable)
+}
+
+fn for_bits_per_key(keys: usize, bits: f64, most_modules: Option<usize>) -> Result<Sizing, BuildError> {
+    match most_modules {
+        None => Sizing::for_bits_per_key(keys as u64, bits),
+        Some(most) => Sizing::for_bits_per_key_within(keys as u64, bits, most),
+    }
+}
+
+/// The end of what `repr` shows of a filter and of a view.
+pub fn shape(sizing: Sizing, seed: u64) -> String {
+    let (n_blocks, n_modules, k) = (sizing.n_blocks(), sizing.n_modules(), sizing.k());
+    format!("n_blocks={n_blocks}, n_modules={n_modules}, k={k}, seed={seed}")
 }
 
 fn describe(expected_keys: Option<usize>) -> String {

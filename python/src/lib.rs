@@ -37,9 +37,7 @@ mod _native {
         borrowed::BloomView,
         builder::FilterBuilder,
         errors::DecodeError,
-        filters::{
-            BloomFilter, CountingBloomFilter, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter,
-        },
+        filters::{BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter},
         kinds::KeyKindWarning,
         open::open,
     };

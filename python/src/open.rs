@@ -11,9 +11,7 @@ use crate::arguments::{mmap, path, verify};
 use crate::bank::FilterBank;
 use crate::borrowed::open_regular;
 use crate::errors::os_error;
-use crate::filters::{
-    BloomFilter, CountingBloomFilter, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter,
-};
+use crate::filters::{BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter};
 
 /// Opens a file of any class. A BloomFilter's file becomes a BloomView, or with mmap=False a BloomFilter. See
 /// `BloomFilter.open` for mmap and verify. Files of all other classes are read and verified. Only a BloomView can be
@@ -29,7 +27,6 @@ pub fn open(
     let kind = py.detach(|| kind_of(&path)).map_err(|error| os_error(error, &path))?;
     match kind {
         Some(StandaloneKind::Counting) => Ok(Py::new(py, CountingBloomFilter::open(py, path)?)?.into_any()),
-        Some(StandaloneKind::Modular) => Ok(Py::new(py, ModularBloomFilter::open(py, path)?)?.into_any()),
         Some(StandaloneKind::Scalable) => Ok(Py::new(py, ScalableBloomFilter::open(py, path)?)?.into_any()),
         Some(StandaloneKind::Standard) => Ok(Py::new(py, StandardBloomFilter::open(py, path)?)?.into_any()),
         Some(StandaloneKind::Bank) => Ok(Py::new(py, FilterBank::open(py, path)?)?.into_any()),

@@ -8,7 +8,7 @@ use crate::answers;
 use crate::arguments::{nulls, verify};
 use crate::borrowed::{BloomView, view_of};
 use crate::errors::{copy_error, decode_error};
-use crate::filters::BloomFilter;
+use crate::filters::{BloomFilter, shape};
 use crate::keys;
 use crate::kinds::{Kinds, UNKNOWN};
 
@@ -82,16 +82,22 @@ impl BloomView {
         self.let_go(py);
     }
 
-    /// Probes per key, 1 to 16.
+    /// Probes per key, 1 to 16, in each module.
     #[getter]
     fn k(&self, py: Python<'_>) -> PyResult<u32> {
         self.quickly(py, |view| view.k())
     }
 
-    /// Number of blocks of 64 bytes.
+    /// Number of blocks of 64 bytes, of all modules.
     #[getter]
     fn n_blocks(&self, py: Python<'_>) -> PyResult<usize> {
         self.quickly(py, |view| view.n_blocks())
+    }
+
+    /// Number of modules, 1 to 16. All modules must have a key.
+    #[getter]
+    fn n_modules(&self, py: Python<'_>) -> PyResult<usize> {
+        self.quickly(py, |view| view.n_modules())
     }
 
     /// Bytes of the filter, without its footer.
@@ -107,9 +113,8 @@ impl BloomView {
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
-        let Ok((size, k)) = self.quickly(py, |view| (view.n_blocks(), view.k())) else {
-            return "BloomView(closed)".into();
-        };
-        format!("BloomView(n_blocks={size}, k={k}, seed={})", self.seed)
+        let sizing = self.quickly(py, |view| view.sizing());
+        let shape = sizing.map_or("closed".into(), |sizing| shape(sizing, self.seed));
+        format!("BloomView({shape})")
     }
 }

@@ -11,14 +11,14 @@ import sys
 import numpy as np
 import pytest
 
-from bloomline import BloomFilter, CountingBloomFilter, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter
+from bloomline import BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
 FOOTER_BYTES = 64
 COPIES = [lambda f: f.copy(), copy.copy, copy.deepcopy,
           *(lambda f, protocol=protocol: pickle.loads(pickle.dumps(f, protocol)) for protocol in range(6))]
-ALL = [BloomFilter, CountingBloomFilter, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter]
+ALL = [BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter]
 
 
 def load(name, path):
@@ -44,8 +44,10 @@ def key_bytes(key):
 
 def standalone_of(filter, keys):
     """The standalone bytes of a filter like `filter` that holds `keys`, from the format alone."""
-    lanes = make.build([key_bytes(key) for key in keys], filter.n_blocks, filter.k, filter.seed)
-    return make.standalone(lanes, filter.k, filter.seed, None)
+    keys, n_modules = [key_bytes(key) for key in keys], filter.n_modules
+    if n_modules == 1:
+        return make.standalone(make.build(keys, filter.n_blocks, filter.k, filter.seed), filter.k, filter.seed, None)
+    return make.standalone_modules(keys, n_modules, filter.n_blocks // n_modules, filter.k, filter.seed, None)
 
 
 def without_count(data):

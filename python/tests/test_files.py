@@ -1,8 +1,9 @@
-"""Files: whole or not at all, whatever happens; between processes; mapped."""
+"""Files: of every writer and size; whole or not at all, whatever happens; between processes; mapped."""
 
 import errno
 import os
 import pathlib
+import pickle
 import signal
 import stat
 import subprocess
@@ -12,8 +13,9 @@ import time
 import numpy as np
 import pytest
 
-from bloomline import BloomFilter, BloomView, DecodeError
-from support import ALL, run_python
+import bloomline
+from bloomline import BloomFilter, BloomView, DecodeError, FilterBuilder
+from support import ALL, buffers, run_python
 
 unix = pytest.mark.skipif(os.name != "posix", reason="not on this system")
 
@@ -49,6 +51,54 @@ def test_save_and_open(cls, tmp_path):
         assert type(view) is BloomView and (view.k, view.n_blocks, view.seed) == (f.k, f.n_blocks, 3)
         assert view.contains_many(range(5_000)).tolist() == f.contains_many(range(5_000)).tolist()
         assert 17 in view and view.to_filter() == f
+
+
+CLI = os.environ.get("BLOOMLINE_CLI")
+
+
+def by_filter(path, keys, fpr):
+    f = BloomFilter(len(keys), fpr)
+    f.update(keys)
+    f.save(path)
+
+
+def by_builder(path, keys, fpr):
+    builder = FilterBuilder(fpr)
+    builder.update(keys)
+    builder.finish().save(path)
+
+
+def by_command_line(path, keys, fpr):
+    command = [CLI, "build", "-q", "--fpr", str(fpr), "-o", path]
+    subprocess.run(command, input="\n".join(keys), text=True, check=True)
+
+
+@pytest.mark.parametrize("write", [
+    by_filter, by_builder, pytest.param(by_command_line, marks=pytest.mark.skipif(not CLI, reason="BLOOMLINE_CLI is not set")),
+])
+@pytest.mark.parametrize("count", [100, 100_000])
+@pytest.mark.parametrize("fpr", [0.01, 0.001, 0.0001, 1e-6])
+def test_a_file_of_any_rate_opens_and_answers_alike(write, fpr, count, tmp_path):
+    """The rate and the number of keys choose the number of modules. Readers must not have to know it."""
+    path = tmp_path / "f.bloom"
+    keys = np.array([f"user{number}" for number in range(3 * count)])
+    write(path, keys[:count], fpr)
+    f = BloomFilter.open(path, mmap=False)
+    found = f.contains_many(keys)
+    assert type(f) is BloomFilter and found[:count].all() and found[count:].mean() < 2 * fpr + 3 / count
+    data = f.to_bytes()
+    assert data == path.read_bytes()
+    others = [bloomline.open(path, mmap=False), f.copy(), pickle.loads(pickle.dumps(f)), f | f, f & f, BloomFilter.union([f])]
+    others += [BloomFilter.from_bytes(buffer) for buffer in buffers(data)]
+    assert all(other == f for other in others)
+    views = [BloomView(buffer) for buffer in buffers(data)] + [open(path) for open in (bloomline.open, BloomFilter.open)]
+    for other in [*others, *views, BloomFilter.open(path, verify=False)]:
+        assert (other.n_modules, other.n_blocks, other.k) == (f.n_modules, f.n_blocks, f.k)
+        assert (other.contains_many(keys) == found).all() and [key in other for key in keys[-9:]] == [*found[-9:]]
+    assert all(view.to_filter() == f for view in views)
+    if CLI:
+        checked = subprocess.run([CLI, "check", path], input="\n".join(keys), text=True, check=True, capture_output=True)
+        assert checked.stdout.split() == keys[found].tolist()
 
 
 @unix
@@ -145,7 +195,7 @@ def test_a_file_that_may_not_grow(limit, tmp_path):
 import errno, resource, sys
 import bloomline
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
-for cls in (bloomline.BloomFilter, bloomline.CountingBloomFilter, bloomline.ModularBloomFilter, bloomline.ScalableBloomFilter, bloomline.StandardBloomFilter):
+for cls in (bloomline.BloomFilter, bloomline.CountingBloomFilter, bloomline.ScalableBloomFilter, bloomline.StandardBloomFilter):
     f = cls(200_000)
     f.add("ant")
     for _ in range(3):

@@ -4,6 +4,7 @@ import errno
 import math
 import operator
 import os
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,7 +17,6 @@ from bloomline import (
     DecodeError,
     FilterBank,
     FilterBuilder,
-    ModularBloomFilter,
     ScalableBloomFilter,
     StandardBloomFilter,
 )
@@ -25,7 +25,6 @@ from support import ALL
 KINDS = {
     BloomFilter: "blocked filter",
     CountingBloomFilter: "counting filter",
-    ModularBloomFilter: "modular filter",
     ScalableBloomFilter: "scalable filter",
     StandardBloomFilter: "standard filter",
     FilterBank: "filter bank",
@@ -143,7 +142,7 @@ def test_arguments_are_named(cls):
         assert message(ValueError, cls, **{keys: wrong}) == f"{keys}: {needed} {wrong}"
         assert message(ValueError, cls, 10, seed=wrong) == f"seed: {needed} {wrong}"
     assert "2 positional arguments but 3 were given" in message(TypeError, cls, 10, 0.01, 7)
-    assert message(ValueError, cls, 2**64 - 1).startswith(f"{keys}: ") or cls in (ModularBloomFilter, StandardBloomFilter)
+    assert message(ValueError, cls, 2**64 - 1).startswith(f"{keys}: ") or cls is StandardBloomFilter
     assert message(TypeError, cls, 10, "1%") == "fpr: a number is needed, not '1%'"
     for wrong in (0, 1, -0.5, 2, math.nan):
         text = f"fpr: a false-positive rate must be between 0 and 1, both excluded, not {wrong}"
@@ -167,14 +166,12 @@ def test_other_arguments_are_named(tmp_path):
     assert "use a factor that divides 20" in message(ValueError, f.fold, 7)
     assert message(ValueError, f.shrink_to_fpr, 3).startswith("fpr: ")
     assert message(TypeError, f.shrink_to_fpr, "x") == "fpr: a number is needed, not 'x'"
-    for use in (ModularBloomFilter, ModularBloomFilter.with_bits_per_key):
-        assert message(ValueError, use, 10, 0.01, max_modules=5) == "max_modules: the number of modules must be 1 to 4, not 5"
-        assert message(TypeError, use, 10, 0.01, max_modules=2.0).startswith("max_modules: an integer from 0 to ")
-    modular = ModularBloomFilter(100_000, 0.0001)
-    for n_modules in (0, 4):
-        text = f"n_modules: the number of modules must be 1 to 3, not {n_modules}"
-        assert message(ValueError, modular.truncated, n_modules) == text
-    assert "use a factor that divides " in message(ValueError, modular.fold, 7)
+    for use in (partial(BloomFilter, 10), partial(BloomFilter.with_bits_per_key, 10), FilterBuilder, FilterBuilder.with_bits_per_key):
+        for wrong in (0, 17):
+            text = f"most_modules: the number of modules must be 1 to 16, not {wrong}"
+            assert message(ValueError, use, 0.01, most_modules=wrong) == text
+        assert message(ValueError, use, 0.01, most_modules=-1) == "most_modules: an integer from 1 to 16 is needed, not -1"
+        assert message(TypeError, use, 0.01, most_modules=2.0) == "most_modules: an integer from 1 to 16 is needed, not 2.0"
     for name, use in (("capacity", lambda n: FilterBank([f], n)), ("additional", bank.reserve)):
         assert message(ValueError, use, -1).startswith(f"{name}: ") and message(TypeError, use, 1.5).startswith(f"{name}: ")
     for use in (bank.get, bank.clear, lambda slot: bank.replace(slot, f)):
@@ -190,7 +187,7 @@ def test_other_arguments_are_named(tmp_path):
         assert message(TypeError, open, "f", verify=None) == "verify: True or False is needed, not None"
     for open in (bloomline.open, f.save, bank.save, *(cls.open for cls in KINDS)):
         assert message(TypeError, open, b"f") == "path: a str or os.PathLike is needed, not b'f'"
-    for cls in (BloomFilter, ModularBloomFilter, StandardBloomFilter, ScalableBloomFilter):
+    for cls in (BloomFilter, StandardBloomFilter, ScalableBloomFilter):
         name = cls.__name__
         for wrong in (17, b"bytes", view):
             assert message(TypeError, cls.union, [cls(10), wrong]) == (
@@ -205,12 +202,14 @@ def test_other_arguments_are_named(tmp_path):
 def test_filters_that_cannot_be_combined():
     remedy = "cannot be combined: make both with the same expected_keys and fpr (or bits_per_key)"
     f = BloomFilter.with_bits_per_key(1_000, 10)
-    other_k, prime, double = (BloomFilter.with_bits_per_key(*size) for size in ((500, 20), (1_050, 10), (2_048, 10)))
+    other_k = BloomFilter.with_bits_per_key(500, 20, most_modules=1)
+    prime, double, modules = (BloomFilter.with_bits_per_key(*size) for size in ((1_050, 10), (2_048, 10), (500, 20)))
     f.add("ant")
     before = f.to_bytes()
     for other, text in (
         (other_k, f"filters with k = {f.k} and k = {other_k.k} {remedy}"),
         (prime, f"filters of 20 and 21 blocks {remedy}"),
+        (modules, f"filters of 1 and 2 modules {remedy} and most_modules"),
         (double, "filters of 20 and 40 blocks cannot be combined: fold the larger one by 2"),
         (BloomFilter.with_bits_per_key(1_000, 10, seed=255), "filters with seeds 0x0 and 0xff cannot be combined: build both with one seed"),
     ):
@@ -219,12 +218,11 @@ def test_filters_that_cannot_be_combined():
     assert f.to_bytes() == before
     a, b = StandardBloomFilter(1_000), StandardBloomFilter(2_000)
     assert message(ValueError, lambda: a | b) == f"filters of {a.size_bits} and {b.size_bits} bits {remedy}"
-    three, two = ModularBloomFilter(100_000, 0.0001), ModularBloomFilter(100_000, 0.0001, max_modules=2)
-    assert message(ValueError, lambda: three | two) == f"filters of 3 and 2 modules {remedy}"
-    scalable = [ScalableBloomFilter(1_000), ScalableBloomFilter(1_000, 0.1)]
-    assert message(ValueError, ScalableBloomFilter.union, scalable) == (
-        "filters with fpr = 0.01 and fpr = 0.1 cannot be combined: make both with the same fpr"
-    )
+    for fpr in ("0.1", "0.00001"):  # with another k, and with the same k in two modules
+        scalable = [ScalableBloomFilter(1_000), ScalableBloomFilter(1_000, float(fpr))]
+        assert message(ValueError, ScalableBloomFilter.union, scalable) == (
+            f"filters with fpr = 0.01 and fpr = {fpr} cannot be combined: make both with the same fpr"
+        )
 
 
 def test_tables_that_are_no_keys():

@@ -8,15 +8,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bloomline import (
-    BloomFilter,
-    BloomView,
-    CountingBloomFilter,
-    DecodeError,
-    ModularBloomFilter,
-    ScalableBloomFilter,
-    StandardBloomFilter,
-)
+from bloomline import BloomFilter, BloomView, DecodeError, StandardBloomFilter
 from support import ALL, FOOTER_BYTES, has_bits_of, key_bytes, make, without_count
 
 
@@ -40,8 +32,9 @@ def test_bits_and_answers_are_those_of_the_format(keys, others, size, seed):
     changed = [g.add(key) for key in keys]
     assert g == f
     assert len(set(map(key_bytes, keys))) >= sum(changed) >= bool(keys)
-    lanes = make.build([key_bytes(key) for key in keys], f.n_blocks, f.k, seed)
-    expected = [make.is_in(lanes, f.n_blocks, f.k, make.hash_key(key_bytes(key), seed)) for key in keys + others]
+    n_modules = f.n_modules
+    modules = make.build_modules([key_bytes(key) for key in keys], n_modules, f.n_blocks // n_modules, f.k, seed)
+    expected = [make.are_in(modules, f.k, make.hash_key(key_bytes(key), seed)) for key in keys + others]
     for filter in (f, BloomView(f.to_bytes())):
         assert filter.contains_many(keys + others).tolist() == expected
 
@@ -133,7 +126,7 @@ def read_all_ways(data):
 @given(st.binary(max_size=300))
 @example(b"")
 def test_arbitrary_bytes_are_an_error(data):
-    assert read_all_ways(data) == (None, [None] * 4), "a checksum of 64 bits does not match by chance"
+    assert read_all_ways(data) == (None, [None] * 3), "a checksum of 64 bits does not match by chance"
 
 
 @given(st.sampled_from(ALL), st.data())
@@ -158,44 +151,4 @@ def test_changed_bytes_are_an_error(cls, data):
     if bytes(changed) == valid:
         assert sum(f is not None for f in [owned, *others]) == 1
     else:
-        assert (owned, others) == (None, [None] * 4)
-
-
-def forged(cls, body, footer):
-    """A footer with right checksums, so that the fields behind them are read."""
-    footer = bytearray(footer)
-    if cls is ModularBloomFilter:
-        modules, body = body, b""
-        n_modules = footer[43]
-        for j in range(n_modules):
-            module = modules[len(modules) * j // n_modules : len(modules) * (j + 1) // n_modules]
-            body += make.xxh64(module, j).to_bytes(8, "little")
-        footer[32:40] = make.xxh64(body).to_bytes(8, "little")
-        body = modules + body
-    elif cls is not ScalableBloomFilter:
-        footer[32:40] = make.xxh64(body).to_bytes(8, "little")
-    footer[48:56] = make.xxh64(bytes(footer[:48])).to_bytes(8, "little")
-    return bytes(body) + bytes(footer)
-
-
-@given(st.sampled_from(ALL), st.integers(1, 40), st.booleans(), st.integers(0, 47), st.binary(min_size=1, max_size=8))
-@settings(max_examples=400)
-def test_forged_footers_are_an_error_or_a_filter(cls, lanes, fits, at, written):
-    body, footer = VALID[cls][:-FOOTER_BYTES], bytearray(VALID[cls][-FOOTER_BYTES:])
-    if cls is ModularBloomFilter:
-        body = body[: -8 * footer[43]]  # without checksums
-    if fits and cls is not ScalableBloomFilter:
-        per_lane, size = {
-            BloomFilter: (8, 1), CountingBloomFilter: (256, 1), ModularBloomFilter: (64, 1), StandardBloomFilter: (8, 64),
-        }[cls]
-        body = body[: lanes * per_lane]
-        footer[:8] = (len(body) // per_lane * size).to_bytes(8, "little")
-    footer[at : min(at + len(written), 48)] = written[: 48 - at]
-    owned, others = read_all_ways(forged(cls, body, footer))
-    for f in [owned, *others]:
-        if f is not None:
-            f.update(range(1_000, 1_100))
-            assert f.contains_many(range(1_000, 1_100)).all() and repr(f)
-            f.estimated_fpr()
-            assert f.copy() == f and f.seed == int.from_bytes(f.to_bytes()[-48:-40], "little") or cls is ScalableBloomFilter
-            assert type(f).from_bytes(f.to_bytes()) == f
+        assert (owned, others) == (None, [None] * 3)

@@ -22,7 +22,7 @@ from pyspark.errors import AnalysisException, IllegalArgumentException, PythonEx
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from bloomline import BloomFilter, BloomView, CountingBloomFilter, ModularBloomFilter
+from bloomline import BloomFilter, BloomView, CountingBloomFilter
 from bloomline.spark import broadcast, build, contains, register, semi_join_filter
 
 JAR = os.environ.get("BLOOMLINE_JAR", "")
@@ -155,12 +155,13 @@ def test_partitions_without_keys_send_no_filter(spark, workers):
         module._unite = unite
 
 
-def test_a_filter_made_too_large_shrinks(spark):
+@pytest.mark.parametrize("fpr, n_modules", [(0.01, 1), (0.000001, 2)])
+def test_a_filter_made_too_large_shrinks(spark, fpr, n_modules):
     keys = range(5000)
-    filter = build(spark.range(5000), "id", 3_000_000)
-    assert filter == local(keys, 3_000_000)
-    assert filter.size_bytes < BloomFilter(3_000_000).size_bytes
-    assert filter.estimated_fpr() <= 0.01
+    filter = build(spark.range(5000), "id", 3_000_000, fpr)
+    assert filter == local(keys, 3_000_000, fpr) and filter.n_modules == n_modules
+    assert filter.size_bytes < BloomFilter(3_000_000, fpr).size_bytes
+    assert filter.estimated_fpr() <= fpr
 
 
 def test_a_killed_executor_changes_no_bit(spark, way, tmp_path):
@@ -432,8 +433,8 @@ def test_a_worker_unpickles_the_filter_once(spark, tmp_path):
 
 
 @needs_jar
-@pytest.mark.parametrize("make, whole_stage", [(BloomFilter, "true"), (ModularBloomFilter, "false")])
-def test_the_jvm_answers_as_workers_do_from_the_same_bytes(spark, make, whole_stage):
+@pytest.mark.parametrize("fpr, whole_stage", [(0.01, "true"), (0.0001, "false")])
+def test_the_jvm_answers_as_workers_do_from_the_same_bytes(spark, fpr, whole_stage):
     register(spark)
     spark.conf.set("spark.sql.codegen.wholeStage", whole_stage)
     columns = {
@@ -447,9 +448,9 @@ def test_the_jvm_answers_as_workers_do_from_the_same_bytes(spark, make, whole_st
     df = spark.range(5000).select(*(F.expr(f"if(id % 7 != 0, {key}, null)").alias(name) for name, key in columns.items()))
     rows = df.collect()
     for name in columns:
-        filter = make(500, seed=2**64 - 3)
+        filter = BloomFilter(500, fpr, seed=2**64 - 3)
         filter.update([row[name] for row in rows[:1000:10] if row[name] is not None])
-        filter = make.from_bytes(filter.to_bytes())
+        filter = BloomFilter.from_bytes(filter.to_bytes())
         literal = F.lit(filter.to_bytes())
         answers = df.select(
             contains(name, spark.sparkContext.broadcast(filter)).alias("workers"),
@@ -507,8 +508,8 @@ def test_sql_refuses_what_is_no_filter_and_no_key(spark, call, error):
 @needs_jar
 def test_damaged_bytes_are_an_error(spark):
     register(spark)
-    for make in (BloomFilter, ModularBloomFilter):
-        whole = make(1000).to_bytes()
+    for fpr in (0.01, 0.0001):
+        whole = BloomFilter(1000, fpr).to_bytes()
         for damaged in (b"", whole[1:], whole[:-1], bytes([whole[0] ^ 1]) + whole[1:], whole[:-50] + b"!" + whole[-49:]):
             with pytest.raises(Exception, match="DecodeException|the bytes were cut|is damaged"):
                 spark.range(1).select(F.call_function("bloomline_contains", F.lit(damaged), "id")).collect()

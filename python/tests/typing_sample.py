@@ -19,7 +19,6 @@ from bloomline import (
     FilterBank,
     FilterBuilder,
     KeyKindWarning,
-    ModularBloomFilter,
     ScalableBloomFilter,
     StandardBloomFilter,
 )
@@ -74,7 +73,7 @@ def filters(path: Path, some: bool, column: Column) -> None:
     f = BloomFilter(1_000)
     assert_type(f, BloomFilter)
     assert_type(BloomFilter(1_000, 0.001, seed=7), BloomFilter)
-    assert_type(BloomFilter.with_bits_per_key(1_000, 10, seed=7), BloomFilter)
+    assert_type(BloomFilter.with_bits_per_key(1_000, 10, most_modules=1, seed=7), BloomFilter)
     BloomFilter(1_000, 0.01, 7)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
 
     assert_type(f.add("key"), bool)
@@ -120,7 +119,7 @@ def filters(path: Path, some: bool, column: Column) -> None:
     assert_type(f == 3, bool)
     {f}  # pyright: ignore[reportUnhashable, reportUnusedExpression]
 
-    assert_type([f.k, f.n_blocks, f.size_bytes, f.seed], list[int])
+    assert_type([f.k, f.n_blocks, f.n_modules, f.size_bytes, f.seed], list[int])
     assert_type(f.fill_ratio, float)
     assert_type(f.expected_keys, int | None)
     assert_type(f.fpr, float | None)
@@ -150,7 +149,7 @@ def filters(path: Path, some: bool, column: Column) -> None:
 def builders() -> None:
     builder = FilterBuilder(0.01, seed=7)
     builder.update(np.arange(3))
-    assert_type(FilterBuilder.with_bits_per_key(10), FilterBuilder)
+    assert_type(FilterBuilder.with_bits_per_key(10, most_modules=None), FilterBuilder)
     assert_type(builder.finish(), BloomFilter)
     assert_type([len(builder), builder.seed, builder.size_bytes], list[int])
     assert_type(builder.fpr, float | None)
@@ -196,14 +195,6 @@ def others(path: Path) -> None:
     standard | BloomFilter(1_000)  # type: ignore[operator] # pyright: ignore[reportOperatorIssue, reportUnusedExpression]
     assert_type(StandardBloomFilter.open(path), StandardBloomFilter)
     standard.n_blocks  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
-
-    modular = ModularBloomFilter(1_000, 0.0001, max_modules=2)
-    assert_type(ModularBloomFilter.with_bits_per_key(1_000, 20, max_modules=2, seed=7), ModularBloomFilter)
-    assert_type([modular.n_modules, modular.n_blocks, modular.k, modular.size_bytes], list[int])
-    assert_type(modular | modular, ModularBloomFilter)
-    assert_type(modular.truncated(1), ModularBloomFilter)
-    assert_type(ModularBloomFilter.open(path), ModularBloomFilter)
-    modular & modular  # type: ignore[operator] # pyright: ignore[reportOperatorIssue, reportUnusedExpression]
 
 
 def banks(path: Path, some: bool, column: Column, view: BloomView) -> None:

@@ -46,15 +46,14 @@ impl Request {
         let most = most_modules.map_or(Ok(MAX_MODULES), checked_modules)?.min(MAX_MODULES);
         match self {
             Self::Fpr(fpr) => {
-                let same_hash = keys as f64 / TWO_TO_64;
-                // One module mostly has rates to which it adds nothing.
-                let counts = same_hash >= 1e-6 * fpr;
-                let same_hash = if most == 1 && !counts { 0.0 } else { same_hash };
+                // Rates of one module are so high that it adds nothing, unless the filter exceeds the address space.
+                let is_one = most_modules.map_or(modules_of(fpr), |_| most) == 1;
+                let same_hash = if is_one { 0.0 } else { keys as f64 / TWO_TO_64 };
                 checked_fpr(fpr, LOWEST[most - 1] + same_hash)?;
                 // Rounding must not push it below the lowest.
                 let left = (fpr - same_hash).max(LOWEST[most - 1]);
                 let n_modules = if most_modules.is_some() { most } else { modules_of(left) };
-                let of_one = if counts { left } else { fpr };
+                let of_one = if same_hash < 1e-6 * fpr { fpr } else { left };
                 let mut bits = [f64::INFINITY; MAX_MODULES];
                 for (of_n, n) in bits.iter_mut().zip(1..=n_modules) {
                     let of_bits = if n == 1 { of_one } else { left };
@@ -156,6 +155,18 @@ pub fn bits_per_key(fpr: f64) -> Result<f64, BuildError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn more_keys_than_hashes_do_not_put_a_rate_of_one_module_out_of_reach() {
+        assert!(Request::Fpr(0.01).per_key(u64::MAX, None).is_ok());
+        assert!(Request::Fpr(0.0001).per_key(u64::MAX, None).is_err());
+    }
+
+    #[test]
+    fn a_rate_that_equal_hashes_push_below_the_lowest_of_three_modules_has_four() {
+        let per_key = Request::Fpr(LOWEST[2] + 1e-15).per_key(1_000_000, None).unwrap();
+        assert!(per_key.n_modules == 4 && per_key.of_many().is_finite());
+    }
 
     #[test]
     fn a_further_module_saves_seven_percent_from_each_rate_of_the_rule_down() {

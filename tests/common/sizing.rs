@@ -162,9 +162,10 @@ pub const LOWEST: [f64; 4] = [1.263e-8, 3.05e-11, 2.142e-12, sizing::MIN_FPR];
 pub fn fprs_are_kept(keys: u64, fpr: f64, most_modules: Option<usize>) {
     // The rate includes the probability that an absent key has the hash of a present one, but not in one module where
     // that adds next to nothing.
+    let counts = most_modules.map_or(fpr <= 4.966e-4, |most| most > 1);
     let same_hash = |n_modules| {
         let same_hash = keys as f64 / 2_f64.powi(64);
-        if n_modules == 1 && same_hash < 1e-6 * fpr { 0.0 } else { same_hash }
+        if !counts || n_modules == 1 && same_hash < 1e-6 * fpr { 0.0 } else { same_hash }
     };
     let most = most_modules.unwrap_or(4).min(4);
     match for_fpr(keys, fpr, most_modules) {

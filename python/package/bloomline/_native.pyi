@@ -15,7 +15,6 @@ __all__ = [
     "FilterBank",
     "FilterBuilder",
     "KeyKindWarning",
-    "ModularBloomFilter",
     "ScalableBloomFilter",
     "StandardBloomFilter",
     "__version__",
@@ -67,7 +66,6 @@ def open(path: _Path, mmap: bool = True, *, verify: bool = True) -> (
     BloomView
     | BloomFilter
     | CountingBloomFilter
-    | ModularBloomFilter
     | ScalableBloomFilter
     | StandardBloomFilter
     | FilterBank
@@ -143,12 +141,10 @@ class _SizedFilter(_Filter):
         filter is too full. The estimate of an intersection is too high.
         """
 
-class _UnitingFilter(_SizedFilter):
+class _CombiningFilter(_SizedFilter):
     def __or__(self, other: Self, /) -> Self: ...
     def __ror__(self, other: Self, /) -> Self: ...
     def __ior__(self, other: Self, /) -> Self: ...
-
-class _CombiningFilter(_UnitingFilter):
     def __and__(self, other: Self, /) -> Self: ...
     def __rand__(self, other: Self, /) -> Self: ...
     def __iand__(self, other: Self, /) -> Self: ...
@@ -162,26 +158,36 @@ class BloomFilter(_CombiningFilter):
 
     expected_keys: number of distinct keys. With more, no key is lost, but the false-positive rate rises.
     fpr: the false-positive rate with that many keys. 1% needs 9.9 bits per key. The size is rounded up, by at most 1%
-    or one block, so that the filter can be folded.
+    or one block of each module, so that the filter can be folded.
+    most_modules: the filter is divided into up to this many modules, which must all have a key. By default, it has one
+    module for rates down to about 0.05%, and two below, which need fewer bits. Pass 1 if most lookups are of present
+    keys, because these read a cache line of each module, or 4 to save the last percent of memory.
     seed: filters with the same seed and size can be combined.
     """
-    def __new__(cls, expected_keys: int, fpr: float = 0.01, *, seed: int = 0) -> Self: ...
+    def __new__(
+        cls, expected_keys: int, fpr: float = 0.01, *, most_modules: int | None = None, seed: int = 0
+    ) -> Self: ...
     @staticmethod
-    def with_bits_per_key(expected_keys: int, bits_per_key: float, *, seed: int = 0) -> BloomFilter:
+    def with_bits_per_key(
+        expected_keys: int, bits_per_key: float, *, most_modules: int | None = None, seed: int = 0
+    ) -> BloomFilter:
         """Makes a filter of a chosen size instead of a false-positive rate."""
     @staticmethod
     def union(filters: Iterable[BloomFilter]) -> BloomFilter:
         """Returns the union of one or more filters. It has the bits of one filter to which all their keys were added.
         """
     def fold(self, factor: int) -> None:
-        """Divides the size by `factor`, which must divide n_blocks. The filter is then, bit for bit, the filter that
-        would have been made in the smaller size.
+        """Divides the size by `factor`, which must divide the number of blocks of each module. The filter is then, bit
+        for bit, the filter that would have been made in the smaller size.
         """
     def shrink_to_fpr(self, fpr: float) -> None:
         """Folds the filter as far as its estimated false-positive rate stays at or below `fpr`."""
     @property
     def n_blocks(self) -> int:
-        """Number of blocks of 64 bytes."""
+        """Number of blocks of 64 bytes, of all modules."""
+    @property
+    def n_modules(self) -> int:
+        """Number of modules, 1 to 16. All modules must have a key."""
     @staticmethod
     def from_bytes(buffer: _Buffer) -> BloomFilter:
         """Returns the filter in the bytes of `to_bytes`. Raises DecodeError if they are damaged."""
@@ -238,10 +244,13 @@ class BloomView:
     def __exit__(self, *_exception: object) -> None: ...
     @property
     def k(self) -> int:
-        """Probes per key, 1 to 16."""
+        """Probes per key, 1 to 16, in each module."""
     @property
     def n_blocks(self) -> int:
-        """Number of blocks of 64 bytes."""
+        """Number of blocks of 64 bytes, of all modules."""
+    @property
+    def n_modules(self) -> int:
+        """Number of modules, 1 to 16. All modules must have a key."""
     @property
     def size_bytes(self) -> int:
         """Bytes of the filter, without its footer."""
@@ -275,43 +284,6 @@ class CountingBloomFilter(_SizedFilter):
         """Returns the filter in the bytes of `to_bytes`. Raises DecodeError if they are damaged."""
     @staticmethod
     def open(path: _Path) -> CountingBloomFilter:
-        """Reads and verifies a file that `save` wrote. Raises DecodeError if it is damaged, and OSError."""
-
-@final
-class ModularBloomFilter(_UnitingFilter):
-    """Several filters of blocks, called modules, that must all have a key. Needs fewer bits than a BloomFilter of the
-    same false-positive rate, if that is 0.1% or below. A lookup of an absent key mostly reads one cache line, and of a
-    present key one line of each module.
-
-    max_modules: 1 to 4. Allow fewer if most lookups are of present keys.
-    """
-    def __new__(cls, expected_keys: int, fpr: float = 0.01, *, max_modules: int = 4, seed: int = 0) -> Self: ...
-    @staticmethod
-    def with_bits_per_key(
-        expected_keys: int, bits_per_key: float, *, max_modules: int = 4, seed: int = 0
-    ) -> ModularBloomFilter:
-        """Makes a filter of a chosen size instead of a false-positive rate."""
-    @staticmethod
-    def union(filters: Iterable[ModularBloomFilter]) -> ModularBloomFilter:
-        """Returns the union of one or more filters. It has the bits of one filter to which all their keys were added.
-        """
-    def fold(self, factor: int) -> None:
-        """Divides the size of each module by `factor`, which must divide n_blocks. The filter is then, bit for bit, the
-        filter that would have been made in the smaller size.
-        """
-    def truncated(self, n_modules: int) -> ModularBloomFilter:
-        """Copies the first `n_modules` modules, a smaller filter of the same keys with a higher false-positive rate."""
-    @property
-    def n_modules(self) -> int:
-        """Number of modules."""
-    @property
-    def n_blocks(self) -> int:
-        """Number of blocks of 64 bytes of each module."""
-    @staticmethod
-    def from_bytes(buffer: _Buffer) -> ModularBloomFilter:
-        """Returns the filter in the bytes of `to_bytes`. Raises DecodeError if they are damaged."""
-    @staticmethod
-    def open(path: _Path) -> ModularBloomFilter:
         """Reads and verifies a file that `save` wrote. Raises DecodeError if it is damaged, and OSError."""
 
 @final
@@ -368,7 +340,8 @@ class FilterBank:
 
     filters: BloomFilters or BloomViews, at least one, best made with the same expected_keys, fpr and seed. If sizes
     differ, filters are folded to the n_blocks of the smallest, which must divide their n_blocks. All must have the same
-    k and seed. capacity: room for at least this many slots. `reserve` makes more.
+    k and seed, and one module, so pass most_modules=1 for rates below 0.05%. capacity: room for at least this many
+    slots. `reserve` makes more.
 
         >>> from bloomline import BloomFilter, FilterBank
         >>> tables = [BloomFilter(1_000) for _ in range(3)]
@@ -451,6 +424,7 @@ class FilterBuilder:
     """Collects keys of unknown number, then makes a BloomFilter of the right size.
 
     fpr: the false-positive rate of the filter.
+    most_modules: see BloomFilter.
     seed: filters with the same seed and size can be combined.
 
         >>> from bloomline import FilterBuilder
@@ -463,9 +437,11 @@ class FilterBuilder:
     Needs 8 bytes for each key added, and 9.3 while `finish` runs. A key that repeats the key before it needs none. A
     builder answers no lookups.
     """
-    def __new__(cls, fpr: float = 0.01, *, seed: int = 0) -> Self: ...
+    def __new__(cls, fpr: float = 0.01, *, most_modules: int | None = None, seed: int = 0) -> Self: ...
     @staticmethod
-    def with_bits_per_key(bits_per_key: float, *, seed: int = 0) -> FilterBuilder:
+    def with_bits_per_key(
+        bits_per_key: float, *, most_modules: int | None = None, seed: int = 0
+    ) -> FilterBuilder:
         """Makes a builder of filters of a chosen size instead of a false-positive rate."""
     def add(self, key: _Key) -> None:
         """Adds a key (str, bytes or int). Keys may repeat."""

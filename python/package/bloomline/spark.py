@@ -42,14 +42,7 @@ from pyspark.sql.types import (
     StringType,
 )
 
-from . import (
-    BloomFilter,
-    BloomView,
-    CountingBloomFilter,
-    ModularBloomFilter,
-    ScalableBloomFilter,
-    StandardBloomFilter,
-)
+from . import BloomFilter, BloomView, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter
 
 __all__ = ["broadcast", "build", "contains", "register", "semi_join_filter"]
 
@@ -59,7 +52,7 @@ _TEXT = (StringType(), BinaryType())
 _KEY_TYPES = _INTEGERS + _TEXT
 _KEYS_ARE = "keys are integers, binary, and text with the collation UTF8_BINARY"
 
-_Filter = BloomFilter | CountingBloomFilter | ModularBloomFilter | ScalableBloomFilter | StandardBloomFilter
+_Filter = BloomFilter | CountingBloomFilter | ScalableBloomFilter | StandardBloomFilter
 
 # Arrow's binary type and the JVM's arrays have at most 2 GiB, and a row needs some bytes more.
 _MAX_BYTES = 2**31 - 1024
@@ -200,15 +193,14 @@ def _built_by_workers(keys: DataFrame, empty: BloomFilter, groups: int) -> DataF
 def broadcast(spark: SparkSession, filter: _Filter) -> Broadcast[_Filter]:
     """Sends `filter` to each executor once, for `contains` in this session. Each Python worker there holds a copy.
 
-    With the jar, an executor holds one copy of a `BloomFilter` or `ModularBloomFilter`, in the JVM, and starts no
-    workers.
+    With the jar, an executor holds one copy of a `BloomFilter`, in the JVM, and starts no workers.
     """
     if not isinstance(filter, _Filter):
         wrong, right = type(filter).__name__, _as_filter(filter)
         raise TypeError(f"a filter is needed, not {wrong}: write broadcast(spark, {right})")
     context = spark.sparkContext
     broadcasted = context.broadcast(filter)
-    if isinstance(filter, (BloomFilter, ModularBloomFilter)) and (java := _java(spark)):
+    if isinstance(filter, BloomFilter) and (java := _java(spark)):
         _, (data, _, kinds, *_) = filter.__reduce__()
         with TemporaryDirectory(dir=context._temp_dir) as folder:
             file = Path(folder) / "filter"
