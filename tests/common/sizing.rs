@@ -200,6 +200,7 @@ pub fn fprs_are_kept(keys: u64, fpr: f64, most_modules: Option<usize>) {
             assert!(n_modules <= most);
             let left: f64 = if most_modules.is_some() { 0.99 } else { 0.93 };
             if n_modules > 1
+                && (keys as f64) < 1e-6 * fpr * 2_f64.powi(64)
                 && let Ok(one) = Sizing::for_fpr_within(keys, fpr, 1)
             {
                 let most = left.powi(n_modules as i32 - 1) * one.n_blocks() as f64;
