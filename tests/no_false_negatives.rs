@@ -288,9 +288,9 @@ fn a_builder_sizes_by_distinct_keys() {
         }
     }
 
-    // The repeated key at every position in a batch.
-    for n_keys in 2..=40 {
-        let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
+    // The repeated key at every position in a batch. Some filters of 64 bits per key have two modules.
+    for (n_keys, bits_per_key) in (2..=40).flat_map(|n_keys| [(n_keys, 10.0), (n_keys, 64.0)]) {
+        let mut builder = FilterBuilder::with_bits_per_key(bits_per_key).unwrap();
         (0..n_keys).chain([0]).for_each(|i| builder.insert_hash(mix(i)));
         assert_eq!(builder.finish().unwrap().known_keys(), Some(n_keys));
     }

@@ -301,7 +301,6 @@ fn a_second_module_begins_at_a_twentieth_of_a_percent() {
         (rate(0.000_497), 1),
         (rate(0.000_48), 2),
         (within(rate(0.000_48), 1), 1),
-        (within(rate(0.000_48), 4), 2),
         (within(rate(0.000_001), 4), 4),
         (within(rate(0.001), 2), 2),
         (within(bits(20.0), 1), 1),
