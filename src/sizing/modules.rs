@@ -47,7 +47,10 @@ impl Request {
         match self {
             Self::Fpr(fpr) => {
                 let same_hash = if most == 1 { 0.0 } else { keys as f64 / TWO_TO_64 };
-                checked_fpr(fpr, LOWEST[most - 1] + same_hash)?;
+                let least = LOWEST[most - 1] + same_hash;
+                // The error's text has six digits, so it names a little more.
+                let named = if same_hash == 0.0 { least } else { least * (1.0 + 5e-6) };
+                checked_fpr(fpr, least).map_err(|_| BuildError::Fpr { value: fpr, lowest: named })?;
                 let n_modules = if most_modules.is_some() { most } else { modules_of(fpr) };
                 // Rounding must not push it below the lowest.
                 let of_bits = [fpr, (fpr - same_hash).max(LOWEST[most - 1])];
