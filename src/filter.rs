@@ -335,6 +335,14 @@ impl BloomFilter {
         kernel::prefetch::<false>(self.first_module().block_of(hash));
     }
 
+    /// [`prefetch`](Self::prefetch) in the first two modules, for a hash that you will insert. An insert sets bits in
+    /// every module, but a lookup of an absent key mostly reads only the first.
+    #[inline]
+    pub fn prefetch_insert(&self, hash: u64) {
+        self.prefetch(hash);
+        self.prefetch_second(hash);
+    }
+
     /// [`prefetch`](Self::prefetch) in the second module, if there is one.
     #[inline]
     pub(crate) fn prefetch_second(&self, hash: u64) {

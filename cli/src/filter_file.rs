@@ -6,16 +6,13 @@ use std::path::Path;
 
 use anyhow::{Context, Error, Result, anyhow};
 use bloomline::bank::BankView;
-use bloomline::variants::{
-    CountingBloomFilter, Frontier, ModularView, ScalableBloomFilter, StandardBloomFilter,
-};
-use bloomline::{BloomView, DecodeError, StandaloneKind};
+use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
+use bloomline::{BloomFilter, BloomView, DecodeError, StandaloneKind};
 use memmap2::Mmap;
 
-use crate::fixed::{FilterView, Fixed, FixedView};
 use crate::input::{is_stdin, name_of};
 use crate::output::io_error;
-use crate::state::State;
+use crate::state::{FilterView, State};
 
 /// The bytes of a filter file.
 pub struct FilterFile {
@@ -34,7 +31,6 @@ pub enum Content<'a> {
     Blocked(BloomView<'a>),
     Standard(StandardBloomFilter),
     Counting(CountingBloomFilter),
-    Modular(ModularView<'a>),
     Scalable(ScalableBloomFilter),
     State(State),
     Frontier(Frontier<Vec<u8>>),
@@ -48,7 +44,6 @@ impl Content<'_> {
             Self::Blocked(_) => ("blocked", "blocked filter"),
             Self::Standard(_) => ("standard", "standard filter"),
             Self::Counting(_) => ("counting", "counting filter"),
-            Self::Modular(_) => ("modular", "modular filter"),
             Self::Scalable(_) => ("scalable", "scalable filter"),
             Self::State(_) => ("state", "state of dedup"),
             Self::Frontier(_) => ("frontier", "frontier"),
@@ -73,7 +68,7 @@ impl FilterFile {
         }
     }
 
-    /// What the file holds. A blocked or modular filter and a bank are not read, so only their footer is checked.
+    /// What the file holds. A blocked filter and a bank are not read, so only their footer is checked.
     /// [`verified`](Self::verified) checks all of them.
     pub fn content(&self) -> Result<Content<'_>> {
         let bytes = self.bytes();
@@ -86,9 +81,6 @@ impl FilterFile {
             }
             Some(StandaloneKind::Counting) => {
                 CountingBloomFilter::from_standalone(bytes).map(Content::Counting)
-            }
-            Some(StandaloneKind::Modular) => {
-                ModularView::from_standalone_unverified(bytes).map(Content::Modular)
             }
             Some(StandaloneKind::Scalable) => {
                 ScalableBloomFilter::from_standalone(bytes).map(Content::Scalable)
@@ -113,17 +105,15 @@ impl FilterFile {
         let verified = match content {
             Content::Blocked(view) => view.verify(),
             Content::Bank(bank) => bank.verify(),
-            Content::Modular(view) => view.verify(),
             _ => Ok(()),
         };
         verified.map_err(|error| self.error(error))
     }
 
-    /// The filter in the file if it is of a kind that `build` makes. Only its footer is checked.
-    pub fn view(&self) -> Result<FixedView<'_>> {
+    /// The filter in the file if it is of the kind that `build` makes. Only its footer is checked.
+    pub fn view(&self) -> Result<BloomView<'_>> {
         match self.content()? {
-            Content::Blocked(view) => Ok(FixedView::Blocked(view)),
-            Content::Modular(view) => Ok(FixedView::Modular(view)),
+            Content::Blocked(view) => Ok(view),
             other => {
                 let (name, (_, kind)) = (&self.name, other.kind());
                 Err(anyhow!("{name}: a {kind}, not a blocked filter (give one that `bloomline build` made)"))
@@ -132,9 +122,9 @@ impl FilterFile {
     }
 
     /// The filter in the file, verified and in memory.
-    pub fn fixed(&self) -> Result<Fixed> {
+    pub fn filter(&self) -> Result<BloomFilter> {
         let view = self.view()?;
-        self.verified()?;
+        view.verify().map_err(|error| self.error(error))?;
         view.to_filter().with_context(|| self.name.clone())
     }
 
@@ -145,12 +135,11 @@ impl FilterFile {
         do_this: &str,
     ) -> Result<(FilterView<'a>, Option<&'a State>)> {
         Ok(match content {
-            Content::Blocked(view) => (FilterView::Fixed(FixedView::Blocked(*view)), None),
-            Content::Modular(view) => (FilterView::Fixed(FixedView::Modular(*view)), None),
+            Content::Blocked(view) => (FilterView::Fixed(*view), None),
             Content::Scalable(filter) => (FilterView::Growing(filter), None),
             Content::State(state) => (state.filter.as_view(), Some(state)),
             _ => {
-                let remedy = "blocked, modular or scalable filters, or states of dedup";
+                let remedy = "blocked or scalable filters, or states of dedup";
                 return Err(self.cannot(content, do_this, remedy));
             }
         })

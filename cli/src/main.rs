@@ -4,7 +4,6 @@
 
 mod decompress;
 mod filter_file;
-mod fixed;
 mod guard;
 mod input;
 mod keys;
@@ -24,7 +23,6 @@ mod filters {
     pub mod fold;
     pub mod info;
     pub mod merge;
-    mod modules;
     pub mod plan;
 }
 

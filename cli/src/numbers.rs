@@ -1,7 +1,7 @@
 //! Numbers as people write and read them.
 #![forbid(unsafe_code)]
 
-use bloomline::KeyEstimate;
+use bloomline::{KeyEstimate, Sizing};
 
 /// A count: `1000000`, `1_000_000`, `1,000,000`, `1e6` or `1M`.
 pub fn count(text: &str) -> Result<usize, String> {
@@ -86,6 +86,13 @@ pub fn grouped(number: u64) -> String {
 /// For example "1 key" and "2,000 keys".
 pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// For example "60 blocks" and "2 modules of 30 blocks".
+pub fn blocks(sizing: Sizing) -> String {
+    let (n_modules, n_blocks) = (sizing.n_modules(), sizing.n_blocks());
+    let of_each = counted((n_blocks / n_modules) as u64, "block");
+    if n_modules == 1 { of_each } else { format!("{n_modules} modules of {of_each}") }
 }
 
 /// For example "about 100,019 ± 81".

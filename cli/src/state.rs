@@ -8,10 +8,9 @@ use std::path::Path;
 
 use anyhow::{Error, Result, anyhow, ensure};
 use bloomline::variants::ScalableBloomFilter;
-use bloomline::{BloomFilter, BuildError, DecodeError, Sizing, StandaloneKind};
+use bloomline::{BloomFilter, BloomView, BuildError, DecodeError, Sizing, StandaloneKind};
 use xxhash_rust::xxh64::xxh64;
 
-use crate::fixed::{Filter, FilterView, Fixed};
 use crate::input::KeyRule;
 use crate::numbers::percent;
 use crate::output::typed;
@@ -27,6 +26,57 @@ pub struct State {
     pub fpr: f64,
     /// Which part of a line is its key, or `None` until dedup has used the state.
     pub rule: Option<KeyRule>,
+}
+
+/// A filter of fixed size, or one that grows.
+pub enum Filter {
+    Fixed(BloomFilter),
+    Growing(ScalableBloomFilter),
+}
+
+pub enum FilterView<'a> {
+    Fixed(BloomView<'a>),
+    Growing(&'a ScalableBloomFilter),
+}
+
+impl FilterView<'_> {
+    /// `None` if it grows.
+    pub fn sizing(&self) -> Option<Sizing> {
+        match self {
+            Self::Fixed(view) => Some(view.sizing()),
+            Self::Growing(_) => None,
+        }
+    }
+}
+
+impl Filter {
+    pub fn as_view(&self) -> FilterView<'_> {
+        match self {
+            Self::Fixed(filter) => FilterView::Fixed(filter.as_view()),
+            Self::Growing(filter) => FilterView::Growing(filter),
+        }
+    }
+
+    pub fn seed(&self) -> u64 {
+        match self {
+            Self::Fixed(filter) => filter.seed(),
+            Self::Growing(filter) => filter.seed(),
+        }
+    }
+
+    pub fn estimated_fpr(&self) -> f64 {
+        match self {
+            Self::Fixed(filter) => filter.estimated_fpr(),
+            Self::Growing(filter) => filter.estimated_fpr(),
+        }
+    }
+
+    pub fn write_standalone(&self, out: impl Write) -> io::Result<()> {
+        match self {
+            Self::Fixed(filter) => filter.write_standalone(out),
+            Self::Growing(filter) => filter.write_standalone(out),
+        }
+    }
 }
 
 /// For an unknown number of keys.
@@ -84,7 +134,7 @@ impl State {
             }
             Filter::Growing(filter)
         } else {
-            Filter::Fixed(Fixed::Blocked(BloomFilter::from_standalone(filter).map_err(decoded)?))
+            Filter::Fixed(BloomFilter::from_standalone(filter).map_err(decoded)?)
         };
         Ok(Self { filter, capacity, keys, fpr, rule })
     }
@@ -113,8 +163,8 @@ impl State {
         // At the lowest rates the model is off by 1/5,000, but a filter must hold the keys that it was sized for.
         const ROUNDING: f64 = 1.001;
         const STEPS: u64 = 16;
-        let FilterView::Fixed(filter) = self.filter.as_view() else { return None };
-        let sizing = Sizing::new(filter.n_blocks(), filter.k()).ok()?;
+        let Filter::Fixed(filter) = &self.filter else { return None };
+        let sizing = filter.sizing();
         let rate = |keys| sizing.fpr(keys);
         let takes = |keys| rate(keys) <= self.fpr * ROUNDING;
         // With 512 keys for each bit, every block is full.
@@ -132,16 +182,20 @@ impl State {
     }
 
     /// The rate at which it can grow. This is the requested rate, unless the filter has used up too much of it. `None`
-    /// if the filter is too full.
+    /// if the filter is too full, or has too many modules.
     pub fn enough_to_grow(&self) -> Option<f64> {
-        let FilterView::Fixed(filter) = self.filter.as_view() else { return Some(self.fpr) };
+        let Filter::Fixed(filter) = &self.filter else { return Some(self.fpr) };
         let rate = filter.estimated_fpr();
         // The lowest rate of an empty filter is found in the error for too low a rate.
-        let empty = BloomFilter::with_blocks(1, filter.k()).ok()?;
-        let lowest = match ScalableBloomFilter::from_filter(empty, 1, f64::MIN_POSITIVE) {
-            Err(BuildError::Fpr { lowest, .. }) => rate + lowest,
-            _ => rate,
+        let n_modules = filter.n_modules();
+        let one_block_each = Sizing::new(n_modules, filter.k()).and_then(|size| size.with_modules(n_modules));
+        let empty = one_block_each.and_then(BloomFilter::with_sizing).ok()?;
+        let Err(BuildError::Fpr { lowest, .. }) =
+            ScalableBloomFilter::from_filter(empty, 1, f64::MIN_POSITIVE)
+        else {
+            return None;
         };
+        let lowest = rate + lowest;
         let is_enough = rate <= 0.15 * self.fpr && lowest <= self.fpr;
         let twice = 2.0 * self.fpr.max(rate);
         let fpr = if is_enough { self.fpr } else { twice.max(1.1 * lowest) };

@@ -145,7 +145,7 @@ fn without_keys_the_filter_fits() {
     let sizing = Sizing::for_fpr(30_000, 0.001).unwrap();
     let expected = filter_of(BloomFilter::with_sizing(sizing).unwrap(), text.lines().map(str::as_bytes));
     for files in ["once", "twice", "once twice"] {
-        let build = place.run(format!("build -o f --fpr 0.1% --modules 1 {files}")).success();
+        let build = place.run(format!("build -o f --fpr 0.1% {files}")).success();
         build.stderr(contains(" distinct keys; 5").and(contains("FPR 0.")));
         assert!(place.read("f") == expected);
     }
@@ -153,7 +153,7 @@ fn without_keys_the_filter_fits() {
     builder.extend(text.lines());
     let expected = builder.finish().unwrap().to_standalone();
     place
-        .feed("build -o f --fpr 0.001 --modules 1", text.repeat(2))
+        .feed("build -o f --fpr 0.001", text.repeat(2))
         .success()
         .stderr(contains("60,000 lines, 30,000 distinct keys;"));
     assert!(place.read("f") == expected);

@@ -6,12 +6,9 @@ mod common;
 
 use std::collections::HashSet;
 
-use bloomline::BloomFilter;
 use bloomline::bank::FilterBank;
-use bloomline::sizing::ModularSizing;
-use bloomline::variants::{
-    CountingBloomFilter, Frontier, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter,
-};
+use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
+use bloomline::{BloomFilter, Sizing};
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
@@ -22,6 +19,12 @@ fn blocks(n_blocks: usize, keys: std::ops::Range<u64>) -> BloomFilter {
     let mut filter = BloomFilter::with_blocks(n_blocks, 6).unwrap();
     filter.extend(lines(keys).lines());
     filter
+}
+
+/// An empty filter of `n_modules` modules, of as many blocks each.
+fn modules(n_modules: usize, of_each: usize, k: u32) -> BloomFilter {
+    let sizing = Sizing::new(n_modules * of_each, k).unwrap().with_modules(n_modules).unwrap();
+    BloomFilter::with_sizing(sizing).unwrap()
 }
 
 /// Fields of an object.
@@ -38,20 +41,20 @@ fn is_close(value: &Value, expected: f64) -> bool {
 fn all_kinds(place: &Place, keys: &str) {
     let mut standard = StandardBloomFilter::with_fpr(1000, 0.01).unwrap();
     let mut counting = CountingBloomFilter::with_fpr(1000, 0.01).unwrap();
-    let mut modular = ModularBloomFilter::with_sizing(ModularSizing::new(2, 10, 3).unwrap()).unwrap();
+    let mut modules = modules(2, 10, 3);
     let mut scalable = ScalableBloomFilter::with_fpr(300, 0.01).unwrap();
     let mut frontier = Frontier::with_fpr(1000, 0.01).unwrap();
     let mut growing = Frontier::growing(1000, 0.01).unwrap();
     standard.extend(keys.lines());
     counting.extend(keys.lines());
-    modular.extend(keys.lines());
+    modules.extend(keys.lines());
     scalable.extend(keys.lines());
     frontier.extend(keys.lines());
     growing.extend(keys.lines());
     frontier.pop();
     place.write("standard", standard.to_standalone());
     place.write("counting", counting.to_standalone());
-    place.write("modular", modular.to_standalone());
+    place.write("modules", modules.to_standalone());
     place.write("scalable", scalable.to_standalone());
     place.write("frontier", frontier.to_standalone());
     place.write("growing", growing.to_standalone());
@@ -69,7 +72,10 @@ fn info_says_what_a_file_is() {
         ),
         ("standard", &["standard filter", "9,594 bits, k = 7", "valid", "distinct keys    about "]),
         ("counting", &["counting filter", "20 blocks of 64 bytes and 256 of counters, k = 7", "0"]),
-        ("modular", &["modular filter", "modules          2\n", "10 blocks of 64 bytes per module, k = 3"]),
+        (
+            "modules",
+            &["blocked filter\n", "20 blocks of 64 bytes in 2 modules, k = 3", "2, wyhash", "fill ratio "],
+        ),
         (
             "scalable",
             &["scalable filter", "capacity         300 keys at first", "requested FPR    1%", "3 filters"],
@@ -92,6 +98,11 @@ fn info_says_what_a_file_is() {
     assert!(info["known_keys"].is_null());
     let plot = place.text("p.svg");
     assert!(plot.contains("bits set") && plot.contains("Poisson"));
+    // Each of the 1,000 keys is in a block of both modules.
+    place.run("info --plot p.svg modules").success();
+    assert!(place.text("p.svg").contains("How full the 20 blocks are, k = 3"));
+    let per_block = 2.0 * place.json("info --json modules")["estimated_keys"].as_f64().unwrap() / 20.0;
+    assert!(place.text("p.svg").contains(&format!("model: {per_block:.1} keys per block")));
     place.remove("p.svg");
     place.feed("build -q -o f", lines(0..777)).success();
     place.run("info f").stdout(contains("777, exact"));
@@ -113,7 +124,7 @@ fn info_says_what_a_file_is() {
     assert_eq!(info["queued_items"].as_u64().unwrap() + 1, info["accepted_items"].as_u64().unwrap());
     assert!(place.json("info --json growing")["capacity"].is_null());
     // Cut ones are errors that name the file.
-    for name in ["standard", "counting", "modular", "scalable", "frontier"] {
+    for name in ["standard", "counting", "modules", "scalable", "frontier"] {
         let bytes = place.read(name);
         place.write("cut", &bytes[8..]);
         place.refuses("info cut", &["cut: "]);
@@ -207,7 +218,7 @@ fn check_reads_filters_of_every_kind() {
     all_kinds(&place, &present);
     place.write("keys", &present);
     place.write("both", present.clone() + &missing);
-    for name in ["standard", "counting", "modular", "scalable"] {
+    for name in ["standard", "counting", "modules", "scalable"] {
         let output = place.prints(format!("check {name} both"));
         let selected: HashSet<&str> = output.lines().collect();
         assert!(present.lines().all(|line| selected.contains(line)), "{name}");
@@ -371,36 +382,34 @@ fn fold_says_what_can_be_had() {
 
 /// As many keys for each rate, or for so many bits, and the modules that are worth it.
 #[test]
-fn filters_of_low_rates_have_modules() {
+fn filters_of_low_rates_have_several_modules() {
     let place = Place::new();
     let text = lines(0..10_000);
     place.write("keys", &text);
     let built = |more: &str| (place.json(format!("build --json -o f {more} keys")), place.read("f"));
-    let of = |sizing: ModularSizing| {
-        let mut filter = ModularBloomFilter::with_sizing(sizing).unwrap();
+    let of = |sizing: Sizing| {
+        let mut filter = BloomFilter::with_sizing(sizing).unwrap();
         filter.extend(text.lines());
         filter
     };
-    for (more, most, n_modules) in [
-        ("--fpr 0.1%", 2, 2),
-        ("--fpr 1e-4", 2, 2),
-        ("--fpr 1e-6", 2, 2),
-        ("--fpr 1e-10", 2, 2),
-        // Two modules do not reach it.
-        ("--fpr 1e-11", 4, 4),
-        ("--fpr 0.1% --modules 4", 4, 3),
-        ("--fpr 1e-4 --modules 4", 4, 4),
-        ("--fpr 1e-6 --modules 4", 4, 4),
-        ("--fpr 1e-10 --modules 4", 4, 4),
-        ("--fpr 1e-6 --modules 3", 3, 3),
-        ("--fpr 1% --modules 2", 2, 2),
+    for (more, n_modules) in [
+        ("--fpr 0.1%", 1),
+        ("--fpr 1e-4", 2),
+        ("--fpr 1e-6", 2),
+        ("--fpr 1e-9", 3),
+        ("--fpr 1e-12", 4),
+        ("--fpr 1e-6 --modules 1", 1),
+        ("--fpr 0.1% --modules 4", 3),
+        ("--fpr 1e-6 --modules 3", 3),
     ] {
-        let fpr = more.split(' ').nth(1).unwrap();
-        let percent = fpr.strip_suffix('%').map(|percent| percent.parse::<f64>().unwrap() / 100.0);
-        let fpr = percent.unwrap_or_else(|| fpr.parse().unwrap());
-        let sizing = ModularSizing::for_fpr(10_000, fpr, most).unwrap();
-        // Exactly for the keys that were counted; and a pipe's.
-        let expected = of(sizing);
+        let words: Vec<_> = more.split(' ').collect();
+        let fpr =
+            words[1].strip_suffix('%').map_or(words[1].parse(), |text| Ok(text.parse::<f64>()? / 100.0));
+        let fpr = fpr.unwrap();
+        let most = words.get(3).map(|most| most.parse().unwrap());
+        let sizing = most
+            .map_or_else(|| Sizing::for_fpr(10_000, fpr), |most| Sizing::for_fpr_within(10_000, fpr, most));
+        let expected = of(sizing.unwrap());
         let (figures, bytes) = built(more);
         assert!(bytes == expected.to_standalone(), "{more}: {figures}");
         let shape = json!([n_modules, bytes.len(), expected.n_blocks(), expected.k()]);
@@ -408,55 +417,48 @@ fn filters_of_low_rates_have_modules() {
         assert_eq!(figures["estimated_keys"], expected.estimated_keys().unwrap().keys);
         assert!(is_close(&figures["false_positive_rate"], expected.estimated_fpr()));
         assert!(figures["false_positive_rate"].as_f64().unwrap() < 1.2 * fpr, "{figures}");
-        assert!(figures["fill_ratio"].is_null());
-        let says = contains("20,000 lines, 10,000 distinct keys; ");
-        let says = says.and(contains(format!(" in {n_modules} modules, FPR ")));
+        assert!(is_close(&figures["fill_ratio"], expected.fill_ratio()));
+        // From a pipe, the same bits.
+        let modules = if n_modules == 1 { String::new() } else { format!(" in {n_modules} modules") };
+        let says = contains("20,000 lines, 10,000 distinct keys; ").and(contains(format!("{modules}, FPR ")));
         place.feed(format!("build -o g {more}"), text.repeat(2)).success().stderr(says);
-        assert!(place.read("g") == bytes);
+        let piped = BloomFilter::from_standalone(&place.read("g")).unwrap();
+        assert!(piped == expected && piped.known_keys() == Some(10_000), "{more}");
         // For a guessed number, one that can be folded.
         let (_, bytes) = built(&format!("{more} --keys 10k"));
-        assert!(bytes == of(sizing.foldable()).to_standalone(), "{more}");
+        assert!(bytes == of(sizing.unwrap().foldable()).to_standalone(), "{more}");
     }
-    let (_, bytes) = built("--bits-per-key 15.73");
-    assert!(bytes == of(ModularSizing::for_bits_per_key(10_000, 15.73, 2).unwrap()).to_standalone());
-    // Others are blocked filters, as they were.
-    for more in
-        ["--fpr 0.11%", "--bits-per-key 15.72", "--fpr 1e-6 --modules 1", "--bits-per-key 20 --modules 1"]
-    {
-        let (figures, bytes) = built(more);
-        assert!(BloomFilter::from_standalone(&bytes).is_ok() && figures["modules"] == 1, "{figures}");
-        assert!(figures["fill_ratio"].is_number());
+    for (more, sizing) in [
+        ("--bits-per-key 20", Sizing::for_bits_per_key(10_000, 20.0)),
+        ("--bits-per-key 20 --modules 1", Sizing::for_bits_per_key_within(10_000, 20.0, 1)),
+    ] {
+        assert!(built(more).1 == of(sizing.unwrap()).to_standalone(), "{more}");
     }
-    // Few keys need no modules.
-    place.sh("printf 'ant\\n' | $b build -q --fpr 1e-6 -o few").success();
-    let few = place.read("few");
-    assert_eq!(BloomFilter::from_standalone(&few).unwrap().known_keys(), Some(1));
     // Too many keys are noticed, and what is there stays.
     let build = "build -o f --fpr 1e-4 --keys 5000 keys";
     place.refuses(build, &["not the requested 0.01%; nothing was written (raise --keys"]);
 }
 
 #[test]
-fn modular_filters_are_merged_folded_and_compared() {
+fn filters_of_several_modules_are_merged_folded_and_compared() {
     let place = Place::new();
     let keys = 1000;
-    let modular = |n_modules, n_blocks, k, range| {
-        let sizing = ModularSizing::new(n_modules, n_blocks, k).unwrap();
-        let mut filter = ModularBloomFilter::with_sizing(sizing).unwrap();
+    let of = |n_modules, of_each, k, range| {
+        let mut filter = modules(n_modules, of_each, k);
         filter.extend(lines(range).lines());
         filter.to_standalone()
     };
-    place.write("large", modular(3, 240, 4, 0..6 * keys));
-    place.write("small", modular(3, 60, 4, 4 * keys..10 * keys));
+    place.write("large", of(3, 240, 4, 0..6 * keys));
+    place.write("small", of(3, 60, 4, 4 * keys..10 * keys));
     let merged = place.json("merge --json -o both large small");
-    assert!(place.read("both") == modular(3, 60, 4, 0..10 * keys));
-    let expected = json!(["modular", 3, 60, 4, [{"file": "large", "factor": 4}]]);
+    assert!(place.read("both") == of(3, 60, 4, 0..10 * keys));
+    let expected = json!(["blocked", 3, 180, 4, [{"file": "large", "factor": 4}]]);
     assert_eq!(pick(&merged, ["kind", "modules", "blocks", "k", "folded"]), expected);
-    let folds = contains("large: folded by 4, to the 60 blocks of small");
+    let folds = contains("large: folded by 4, to the 3 modules of 60 blocks of small");
     place.run("merge -o both small large").success().stderr(folds);
-    assert!(place.read("both") == modular(3, 60, 4, 0..10 * keys));
+    assert!(place.read("both") == of(3, 60, 4, 0..10 * keys));
 
-    place.write("other", modular(3, 240, 4, 5 * keys..9 * keys));
+    place.write("other", of(3, 240, 4, 5 * keys..9 * keys));
     for (first, second, [a, b, both]) in
         [("large", "other", [6, 4, 1]), ("other", "large", [4, 6, 1]), ("large", "large", [6, 6, 6])]
     {
@@ -470,36 +472,25 @@ fn modular_filters_are_merged_folded_and_compared() {
 
     for factor in [2, 240] {
         let folded = place.json(format!("fold --json -o g --factor {factor} large"));
-        assert!(place.read("g") == modular(3, 240 / factor as usize, 4, 0..6 * keys));
+        assert!(place.read("g") == of(3, 240 / factor as usize, 4, 0..6 * keys));
         assert_eq!(pick(&folded, ["modules", "bytes"]), json!([3, place.read("g").len()]));
     }
-    let text = "large: 240 blocks cannot be folded by 7 (give --fpr, or --factor 2 for 23 kB, ";
-    place.refuses("fold -o g --factor 7 large", &[text]);
-    // As far as the rate allows: one factor more does not.
-    for fpr in [1e-6, 1e-3, 0.1, 0.9999] {
-        let mut filter = ModularBloomFilter::from_standalone(&place.read("large")).unwrap();
-        place.run(format!("fold -o g --fpr {fpr} large")).success();
-        let factors = (1..=240).filter(|factor| 240 % factor == 0);
-        let rates = factors.map(|factor| {
-            let mut folded = filter.clone();
-            folded.fold(factor).unwrap();
-            (folded.estimated_fpr() <= fpr).then_some(factor)
-        });
-        filter.fold(rates.flatten().max().unwrap()).unwrap();
-        assert!(place.read("g") == filter.to_standalone(), "{fpr}");
+    for (factor, size) in [(7, "2 for 23 kB, "), (720, "240 for 192 B; 19 factors in all, to 240)\n")] {
+        let text =
+            format!("large: 3 modules of 240 blocks cannot be folded by {factor} (give --fpr, or --factor ");
+        place.refuses(format!("fold -o g --factor {factor} large"), &[&text, size]);
     }
-    place.write("few", modular(3, 240, 4, 0..9));
-    place.run("fold -o g --fpr 10% few").success();
-    assert!(place.read("g") == modular(3, 1, 4, 0..9));
-    for (fpr, text) in [("1e-30", "FPR is already "), ("-1", "between 0 and 1")] {
-        place.refuses(format!("fold -o g --fpr {fpr} large"), &[text]);
-    }
+    // As far as the rate allows.
+    let mut filter = BloomFilter::from_standalone(&place.read("large")).unwrap();
+    place.run("fold -o g --fpr 0.1% large").success();
+    filter.shrink_to_fpr(0.001).unwrap();
+    assert!(place.read("g") == filter.to_standalone() && filter.n_blocks() < 720);
 
     // With none of another shape; the errors say what to do.
     place.write("f", blocks(60, 0..9).to_standalone());
-    place.write("two", modular(2, 30, 4, 0..9));
-    place.write("k", modular(3, 60, 5, 0..9));
-    place.write("odd", modular(3, 90, 4, 0..9));
+    place.write("two", of(2, 30, 4, 0..9));
+    place.write("k", of(3, 60, 5, 0..9));
+    place.write("odd", of(3, 90, 4, 0..9));
     for (name, shape) in [
         ("f", "60 blocks, k = 6"),
         ("two", "2 modules of 30 blocks, k = 4"),
@@ -511,14 +502,15 @@ fn modular_filters_are_merged_folded_and_compared() {
             place.refuses(format!("{command} small {name}"), &[&why, "--like"]);
         }
     }
-    let text = "large: a modular filter, not a blocked filter (build it with --modules 1)";
+    let text = "large: has 3 modules, and only filters of one or two can grow (build it with --modules 2)";
     place.refuses("grow -o g large", &[text]);
+    place.refuses("dedup --state large", &["of too many modules to make one of it (name another file)"]);
     // The one that is like it can.
     place.write("keys", lines(3 * keys..9 * keys));
     place.run("build -q -o new --like large keys").success();
-    assert!(place.read("new") == modular(3, 240, 4, 3 * keys..9 * keys));
+    assert!(place.read("new") == of(3, 240, 4, 3 * keys..9 * keys));
     place.run("merge -o g large new").success();
-    assert!(place.read("g") == modular(3, 240, 4, 0..9 * keys));
+    assert!(place.read("g") == of(3, 240, 4, 0..9 * keys));
     place.refuses("build -o g --like two keys", &["(give --like a larger filter, or give --allow-overfull)"]);
     // A damaged one is none.
     place.damage("large", 3, "damaged");
@@ -530,13 +522,13 @@ fn modular_filters_are_merged_folded_and_compared() {
 #[test]
 fn scalable_filters_are_merged_and_compared() {
     let place = Place::new();
-    let scalable = |capacity, range| {
-        let mut filter = ScalableBloomFilter::with_fpr(capacity, 0.01).unwrap();
+    let scalable = |capacity, fpr, range| {
+        let mut filter = ScalableBloomFilter::with_fpr(capacity, fpr).unwrap();
         filter.extend(lines(range).lines());
         filter.to_standalone()
     };
-    place.write("a", scalable(100, 0..600));
-    place.write("b", scalable(200, 400..1000));
+    place.write("a", scalable(100, 0.01, 0..600));
+    place.write("b", scalable(200, 0.01, 400..1000));
     place.run("merge -o both a b").success().stderr(contains("requested 1.28%"));
     let both = ScalableBloomFilter::from_standalone(&place.read("both")).unwrap();
     assert!(lines(0..1000).lines().all(|line| both.contains(line)));
@@ -551,10 +543,12 @@ fn scalable_filters_are_merged_and_compared() {
     let text = contains("union         at most 1,2");
     place.run("estimate a b").success().stdout(text).stderr(contains("only upper bounds"));
     // Until they have grown, they can.
-    place.write("c", scalable(1000, 0..600));
-    place.write("d", scalable(1000, 400..1000));
-    let estimate = place.json("estimate --json c d");
-    assert!((950..1050).contains(&estimate["union"]["keys"].as_u64().unwrap()), "{estimate}");
+    for fpr in [0.01, 1e-4] {
+        place.write("c", scalable(1000, fpr, 0..600));
+        place.write("d", scalable(1000, fpr, 400..1000));
+        let estimate = place.json("estimate --json c d");
+        assert!((950..1050).contains(&estimate["union"]["keys"].as_u64().unwrap()), "{estimate}");
+    }
     // One of fixed size does not take the keys of one that grows.
     place.write("f", blocks(60, 0..9).to_standalone());
     for order in ["a f", "f a"] {
@@ -609,59 +603,51 @@ fn plan_prints_json() {
     assert!(plan["standard"]["false_positive_rate"].as_f64().unwrap() < 0.01);
 }
 
-/// So that one can be chosen: with modules, a filter for the same rate or of the same size.
 #[test]
-fn plan_compares_modules() {
+fn plan_shows_the_modules_that_build_makes() {
     let place = Place::new();
     let plan = |more: &str| {
-        let plan = format!("plan --keys 1e6 {more}");
+        let plan = format!("plan {more}");
         let text = place.prints(&plan);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         (place.json(format!("{plan} --json")), text)
     };
-    assert_eq!(plan("--fpr 0.01%").0["modular"]["modules"], 2);
-    let (figures, text) = plan("--fpr 0.01% --modules 4");
-    let modular = &figures["modular"];
-    // As `build --keys` makes it.
-    let sizing = ModularSizing::for_fpr(1_000_000, 1e-4, 4).unwrap().foldable();
-    let expected = json!([3, sizing.n_blocks(), 4, sizing.byte_len()]);
-    assert_eq!(pick(modular, ["modules", "blocks", "k", "bytes"]), expected);
-    assert!(is_close(&modular["false_positive_rate"], sizing.fpr(1_000_000)));
-    assert!((modular["lines_if_absent"].as_f64().unwrap() - 1.05).abs() < 0.005);
-    let built = place.json("build --json -o f --keys 1e6 --fpr 0.01% --modules 4 /dev/null");
-    assert_eq!(pick(&built, ["modules", "blocks", "k"]), pick(modular, ["modules", "blocks", "k"]));
-    // One block is what it was.
-    let blocked = bloomline::Sizing::for_fpr(1_000_000, 1e-4).unwrap().foldable();
-    assert_eq!(pick(&figures, ["blocks", "k"]), json!([blocked.n_blocks(), blocked.k()]));
+    // Down to the lowest rate.
+    for (more, n_modules) in [("1%", 1), ("1e-4", 2), ("5.5e-13", 4), ("1e-4 --modules 1", 1)] {
+        let (figures, text) = plan(&format!("--keys 1000 --fpr {more}"));
+        let built = place.json(format!("build --json -o f --keys 1000 --fpr {more} /dev/null"));
+        let shape = ["modules", "blocks", "k"];
+        assert_eq!(pick(&figures, shape), pick(&built, shape));
+        assert_eq!(figures["modules"], n_modules);
+        assert_eq!(text.contains("modules "), n_modules > 1, "{text}");
+    }
+    let (figures, text) = plan("--keys 1e6 --fpr 0.01% --modules 4");
+    let sizing = Sizing::for_fpr_within(1_000_000, 1e-4, 4).unwrap().foldable();
+    assert!(is_close(&figures["false_positive_rate"], sizing.fpr(1_000_000)));
+    assert!((figures["lines_if_absent"].as_f64().unwrap() - 1.05).abs() < 0.005);
     for row in [
-        "                                  1 module         3 modules   standard filter",
-        "bits per key                         22.12             19.72             19.17",
-        "k, probes per key                       12             3 × 4                13",
-        "cache lines, absent key                  1              1.05          up to 13",
-        "cache lines, present key                 1                 3          up to 13",
+        "bits per key                         19.72             19.17",
+        "modules                                  3                 -",
+        "k, probes per key                    3 × 4                13",
+        "blocks of 64 bytes                  38,520                 -",
+        "cache lines, absent key               1.05          up to 13",
+        "cache lines, present key                 3          up to 13",
     ] {
         assert!(text.lines().any(|line| line == row), "{row}\n{text}");
     }
-    // Fewer modules.
-    assert_eq!(plan("--fpr 0.01% --modules 2").0["modular"]["modules"], 2);
-    assert_eq!(plan("--fpr 1% --modules 4").0["modular"]["modules"], 2);
-    // Of the same size, and never larger.
-    for bytes in ["2000000", "2000064", "3000000"] {
-        let (figures, _) = plan(&format!("--bytes {bytes}"));
-        let modular = &figures["modular"];
-        let [one, several] = [&figures, modular].map(|of| of["bytes"].as_u64().unwrap());
-        assert!(several <= one && several + 256 > one, "{figures}");
-        let [one, several] = [&figures, modular].map(|of| of["false_positive_rate"].as_f64().unwrap());
-        assert!(several < one);
+    // Of at most as many bytes, and as good as they allow.
+    for (bytes, n_blocks) in [(3_000_000, 46_874), (3_000_064, 46_876), (64, 1), (192, 3)] {
+        let keys = bytes / 3;
+        let figures = plan(&format!("--keys {keys} --bytes {bytes}")).0;
+        assert_eq!(figures["blocks"], n_blocks);
+        let figures = plan(&format!("--bytes {bytes} --fpr 1e-4")).0;
+        let [keys, found] = ["keys", "blocks"].map(|field| figures[field].as_u64().unwrap());
+        assert!(figures["false_positive_rate"].as_f64().unwrap() <= 1e-4 && found <= n_blocks, "{figures}");
+        let more = Sizing::for_fpr(keys + 1 + keys / 10_000, 1e-4).unwrap();
+        assert!(more.n_blocks() as u64 > n_blocks, "{figures}");
     }
-    for one in ["--fpr 1%", "--fpr 1e-6 --modules 1", "--bits-per-key 10"] {
-        let (figures, text) = plan(one);
-        assert!(figures["modular"].is_null(), "{figures}");
-        assert!(text.contains(" bloomline ") && !text.contains("module"), "{text}");
-    }
-    place.run("plan --keys 1e6 --fpr 1e-4 --plot p.svg").success();
-    let plot = place.text("p.svg");
-    assert!(["bloomline, 1 module", "bloomline, 2 modules"].iter().all(|name| plot.contains(name)));
+    place.run("plan --keys 1e6 --fpr 1e-12 --plot p.svg").success();
+    assert!(place.text("p.svg").contains("MB, 4 modules, k = "));
 }
 
 /// Runs dedup with a state, and returns what it prints.
@@ -673,8 +659,12 @@ fn dedup(place: &Place, state: &str, more: &str, input: String) -> String {
 fn states_are_described_queried_and_merged() {
     let place = Place::new();
     for (more, kind, shape) in [
-        ("--keys 1000 --fpr 1e-4", "state of dedup, of fixed size", "blocks of 64 bytes, k = "),
-        ("--grow --keys 100 --fpr 1e-4", "state of dedup, which grows", "filters, "),
+        (
+            "--keys 1000 --fpr 1e-4",
+            "state of dedup, of fixed size",
+            "40 blocks of 64 bytes in 2 modules, k = 7",
+        ),
+        ("--grow --keys 100 --fpr 1e-4", "state of dedup, which grows", "3 filters of 2 modules, "),
     ] {
         for name in ["a", "b"] {
             let _ = std::fs::remove_file(place.path(name));
@@ -714,10 +704,10 @@ fn states_are_described_queried_and_merged() {
     }
     // A folded state is for as many lines as the smaller.
     for order in ["small large", "large small"] {
-        dedup(&place, "small", "--keys 1000 --fpr 1e-4", lines(0..9));
-        dedup(&place, "large", "--keys 2030 --fpr 1e-4", lines(9..20));
+        dedup(&place, "small", "--keys 1030 --fpr 1e-4", lines(0..9));
+        dedup(&place, "large", "--keys 2060 --fpr 1e-4", lines(9..20));
         let merged = place.json(format!("merge --json --replace-state -o m {order}"));
-        let expected = json!([1000, 20, [{"file": "large", "factor": 2}]]);
+        let expected = json!([1030, 20, [{"file": "large", "factor": 2}]]);
         assert_eq!(pick(&merged, ["capacity", "keys", "folded"]), expected);
     }
     dedup(&place, "none", "--fpr 1e-4", String::new());
@@ -735,17 +725,17 @@ fn states_are_described_queried_and_merged() {
         merge += &format!(" day{i}");
     }
     place.run(merge).success().stderr(contains("at most 800 keys").and(contains("requested 0.01%")));
-    let shape = contains("1 filter, ").and(contains("inserted keys    800\n"));
+    let shape = contains("1 filter of 2 modules, ").and(contains("inserted keys    800\n"));
     place.run("info month").success().stdout(shape);
     assert_eq!(dedup(&place, "month", "", lines(0..1_000)), lines(800..1_000));
-    place.run("info month").success().stdout(contains("1 filter, "));
+    place.run("info month").success().stdout(contains("1 filter of 2 modules, "));
     // More lines than a fixed state takes: dedup refuses it, and merge says so before.
     for (name, range) in [("c", 0..900), ("d", 900..1800)] {
         dedup(&place, name, "--keys 1000", lines(range));
     }
     let say = contains("c: at most 1,8")
         .and(contains("more keys than it takes"))
-        .and(contains("`bloomline grow --fpr 0.0245% c`"));
+        .and(contains("`bloomline grow --fpr 0.0854% c`"));
     place.run("merge -o c c d").success().stderr(say);
     // A state is not mixed with what is none.
     place.write("f", blocks(60, 0..9).to_standalone());
@@ -849,5 +839,5 @@ fn goldens_are_described() {
         kinds.insert(kind.to_owned());
         n += 1;
     }
-    assert!(kinds.len() == 7 && n > 25, "{n}: {kinds:?}");
+    assert!(kinds.len() == 6 && n > 25, "{n}: {kinds:?}");
 }

@@ -390,7 +390,7 @@ fn figures_of_build() {
     place.run("build -o f one").success().stderr(contains("f: 1 line, 1 distinct key; 64 B, FPR "));
     // Counted exactly, and said so.
     place.run("build -o f keys").success().stderr(contains("f: 6,000 lines, 3,000 distinct keys; "));
-    let figures = place.json("build --json -o f --fpr 0.1% --modules 1 keys");
+    let figures = place.json("build --json -o f --fpr 0.1% keys");
     let bytes = place.read("f");
     let filter = BloomFilter::from_standalone(&bytes).unwrap();
     assert_eq!((&figures["file"], &figures["bytes"]), (&"f".into(), &bytes.len().into()));

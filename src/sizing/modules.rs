@@ -49,7 +49,10 @@ impl Request {
                 // Rates of one module are so high that it adds nothing, unless the filter exceeds the address space.
                 let is_one = most_modules.map_or(modules_of(fpr), |_| most) == 1;
                 let same_hash = if is_one { 0.0 } else { keys as f64 / TWO_TO_64 };
-                checked_fpr(fpr, LOWEST[most - 1] + same_hash)?;
+                let least = LOWEST[most - 1] + same_hash;
+                // The error's text has six digits, so it names a little more.
+                let lowest = if same_hash == 0.0 { least } else { least * (1.0 + 5e-6) };
+                checked_fpr(fpr, least).map_err(|_| BuildError::Fpr { value: fpr, lowest })?;
                 // Rounding must not push it below the lowest.
                 let left = (fpr - same_hash).max(LOWEST[most - 1]);
                 let n_modules = if most_modules.is_some() { most } else { modules_of(left) };

@@ -171,7 +171,9 @@ pub fn fprs_are_kept(keys: u64, fpr: f64, most_modules: Option<usize>) {
     match for_fpr(keys, fpr, most_modules) {
         Err(BuildError::Fpr { value, lowest, .. }) => {
             assert!(!(lowest..1.0).contains(&fpr) && value.to_bits() == fpr.to_bits());
-            assert_eq!(lowest, LOWEST[most - 1] + same_hash(most));
+            // The error's text has six digits, so it names a little more.
+            let least = LOWEST[most - 1] + same_hash(most);
+            assert!((least..=least * (1.0 + 1e-5)).contains(&lowest), "{lowest}, not {least}");
         }
         Err(BuildError::Keys { expected_keys, .. }) => {
             assert!(expected_keys == keys && keys > MOST_BLOCKS as u64);

@@ -4,15 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
-use bloomline::sizing::{self, ModularSizing};
-use bloomline::{BuildError, FilterBuilder};
+use bloomline::sstable::FilterPolicy;
+use bloomline::{BloomFilter, BuildError, Sizing, sizing};
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::filter_file::FilterFile;
-use crate::filters::distinct::{self, Distinct};
-use crate::filters::modules::{Modules, Request};
-use crate::fixed::{Fixed, FixedView};
+use crate::filters::distinct;
 use crate::guard::Output;
 use crate::input::Input;
 use crate::keys::Keys;
@@ -32,14 +30,14 @@ of each module at most, to one that `bloomline fold` can divide. With
 --like, the filter has the modules, blocks, k and seed of FILTER, so
 that both can be merged and compared.
 
-For an --fpr of 0.1% or less, or 15.73 --bits-per-key or more, the filter
-gets two modules, which must both have a key, because it then needs fewer
-bits: 7% fewer at 0.1%, 10% at 0.01%. An absent key reads little more
-than one cache line, but a present one reads a line of each module. So
-give --modules 1 if most keys that you look up are present, or if a
-program reads the filter that knows no modules, and --modules 4 if few
-are, to save up to 8% more. `bloomline plan` compares the sizes. Few keys
-get one module, and rates that two do not reach, under 3.1e-11, more.
+For an --fpr below 0.05%, or 17.46 --bits-per-key or more, the filter has
+two modules, which must both have a key, because it then needs at least
+7% fewer bits. A lookup of an absent key still reads little more than one
+cache line, but that of a present key reads one line of each module, so
+--modules 1 is faster if most keys that you look up are present. With
+--modules 4, a further module is made wherever it saves 1%. `bloomline
+plan` shows the size and the cache lines of each choice. Few keys get one
+module, and rates below 1.8e-8 three or four.
 
 If the keys are too many, so that the false-positive rate is surely more
 than 1.1 times the requested one, nothing is written, and the exit
@@ -47,9 +45,9 @@ status is 2, unless you give --allow-overfull. With --like, the limit is
 the highest rate that the k of FILTER is made for, or the rate of FILTER.
 
 The file appears whole or not at all. The JSON object has file, bytes,
-modules, blocks (of each), k, seed, lines (those read), known_keys (the
-distinct ones, or null if they were not counted), estimated_keys,
-standard_error, fill_ratio (null with modules), false_positive_rate and
+modules, blocks (of all modules), k, seed, lines (those read), known_keys
+(the distinct ones, or null if they were not counted), estimated_keys,
+standard_error, fill_ratio, false_positive_rate and
 requested_false_positive_rate.
 
 Examples:
@@ -93,8 +91,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     // The requested rate. Where bits per key are requested, or the filter has few blocks, the rate of its keys counts
     // instead.
     let requested = if arguments.bits_per_key.is_some() { 0.0 } else { arguments.fpr };
-    let empty = |keys, sizing: ModularSizing| {
-        Fixed::with_sizing(sizing).map(|filter| (filter, requested.max(sizing.fpr(keys as u64))))
+    let empty = |keys, sizing: Sizing| {
+        BloomFilter::with_sizing(sizing).map(|filter| (filter, requested.max(sizing.fpr(keys as u64))))
     };
     let sized = match (&arguments.like, arguments.keys) {
         (Some(path), _) => Some(empty_like(path)?),
@@ -144,18 +142,61 @@ impl Arguments {
         self.bits_per_key.map_or(Request::Fpr(self.fpr), Request::BitsPerKey)
     }
 
-    fn sizing(&self, keys: usize) -> Result<ModularSizing, BuildError> {
+    fn sizing(&self, keys: usize) -> Result<Sizing, BuildError> {
         self.modules.sizing(keys, self.request())
+    }
+}
+
+/// How many modules a filter gets.
+#[derive(Args)]
+pub struct Modules {
+    /// Use at most N modules [default: 2 below an FPR of 0.05%, else 1]
+    ///
+    /// Give 1 if most keys that you look up are present, and 4 if the last percent
+    /// of the bits matters more than time.
+    #[arg(id = "modules", long = "modules", value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
+    most: Option<usize>,
+}
+
+/// What a filter is sized for.
+#[derive(Clone, Copy)]
+pub enum Request {
+    Fpr(f64),
+    BitsPerKey(f64),
+}
+
+impl Modules {
+    pub fn sizing(&self, keys: usize, request: Request) -> Result<Sizing, BuildError> {
+        let keys = keys as u64;
+        match (request, self.most) {
+            (Request::Fpr(fpr), None) => Sizing::for_fpr(keys, fpr),
+            (Request::Fpr(fpr), Some(most)) => Sizing::for_fpr_within(keys, fpr, most),
+            (Request::BitsPerKey(bits), None) => Sizing::for_bits_per_key(keys, bits),
+            (Request::BitsPerKey(bits), Some(most)) => Sizing::for_bits_per_key_within(keys, bits, most),
+        }
+    }
+
+    /// The policy whose filters have these sizes.
+    pub fn policy(&self, request: Request) -> Result<FilterPolicy, BuildError> {
+        let policy = match request {
+            Request::Fpr(fpr) => FilterPolicy::with_fpr(fpr)?,
+            Request::BitsPerKey(bits) => FilterPolicy::with_bits_per_key(bits)?,
+        };
+        match self.most {
+            None => Ok(policy),
+            Some(most) => policy.with_most_modules(most),
+        }
     }
 }
 
 /// An empty filter of the same shape, and the rate up to which it may be filled. This is the rate of the file's filter,
 /// or the highest rate that its k is made for if that is higher.
-fn empty_like(path: &Path) -> Result<(Fixed, f64)> {
+fn empty_like(path: &Path) -> Result<(BloomFilter, f64)> {
     let file = FilterFile::open(path)?;
     let like = file.view()?;
     let highest = highest_rate(like.k())?.powi(like.n_modules() as i32);
-    Ok((like.to_empty()?, highest.max(like.estimated_fpr())))
+    let empty = BloomFilter::with_sizing(like.sizing())?.with_seed(like.seed())?;
+    Ok((empty, highest.max(like.estimated_fpr())))
 }
 
 /// The rate at the fewest bits per key for which this k is the best.
@@ -172,42 +213,26 @@ fn highest_rate(k: u32) -> Result<f64> {
 fn insert_all<'a>(
     arguments: &'a Arguments,
     input: &Input,
-    (mut filter, rate): (Fixed, f64),
+    (mut filter, rate): (BloomFilter, f64),
 ) -> Result<Built<'a>> {
     let keys = Keys::new(input, "building", arguments.output.quiet);
-    let n_lines = keys.hash_all(filter.as_view().seed(), |hashes| filter.insert_batch(hashes))?;
+    let n_lines = keys.hash_all(filter.seed(), |hashes| filter.insert_batch(hashes))?;
     Ok(Built { arguments, filter, n_lines, known_keys: None, rate })
 }
 
 /// Builds from a pipe, whose keys can be read only once, so that their number is known at the end.
 fn collect<'a>(arguments: &'a Arguments, input: &Input) -> Result<Built<'a>> {
-    // Rates that are too low for one module need several.
-    let one_module = || sizing::bits_per_key(arguments.fpr.max(sizing::MIN_FPR));
-    let mut builder = FilterBuilder::with_bits_per_key(arguments.bits_per_key.map_or_else(one_module, Ok)?)?;
+    let mut builder = arguments.modules.policy(arguments.request())?.builder();
     let keys = Keys::new(input, "reading", arguments.output.quiet);
     let n_lines = keys.hash_all(0, |hashes| builder.insert_batch(hashes))?;
-    let several = if arguments.modules.most(arguments.request()) > 1 {
-        let distinct = Distinct::of(builder.hashes());
-        let sizing = arguments.sizing(distinct.at_most())?;
-        Some((sizing, distinct.known())).filter(|_| sizing.n_modules() > 1)
-    } else {
-        None
-    };
-    let (filter, known_keys) = if let Some((sizing, known_keys)) = several {
-        let mut filter = Fixed::with_sizing(sizing)?;
-        builder.hashes().for_each(|hashes| filter.insert_batch(hashes));
-        (filter, known_keys)
-    } else {
-        let filter = builder.finish()?;
-        let known_keys = filter.known_keys();
-        (Fixed::Blocked(filter), known_keys)
-    };
+    let filter = builder.finish()?;
+    let known_keys = filter.known_keys();
     Ok(Built { arguments, filter, n_lines, known_keys, rate: 1.0 })
 }
 
 struct Built<'a> {
     arguments: &'a Arguments,
-    filter: Fixed,
+    filter: BloomFilter,
     n_lines: u64,
     /// The number of distinct keys if they were counted.
     known_keys: Option<u64>,
@@ -218,11 +243,10 @@ struct Built<'a> {
 impl Built<'_> {
     /// What to report if the filter surely has too many keys.
     fn overfull(&self) -> Option<String> {
-        let filter = self.filter.as_view();
+        let filter = &self.filter;
         // The model's rate counts, because a small filter's own rate is above it by chance half the time.
-        let sizing = filter.sizing();
         let least = filter.estimated_keys().map_or(u64::MAX, numbers::at_least).min(self.n_lines);
-        let is_overfull = sizing.fpr(least) > 1.1 * self.rate;
+        let is_overfull = filter.sizing().fpr(least) > 1.1 * self.rate;
         is_overfull.then(|| {
             let (fpr, rate) = (percent(filter.estimated_fpr()), percent(self.rate));
             let rate = match self.requested() {
@@ -243,7 +267,7 @@ impl Built<'_> {
     }
 
     fn say(&self) {
-        let filter = self.filter.as_view();
+        let filter = &self.filter;
         let modules = match filter.n_modules() {
             1 => String::new(),
             n_modules => format!(" in {n_modules} modules"),
@@ -263,15 +287,11 @@ impl Built<'_> {
     }
 
     fn json(&self) -> Value {
-        let filter = self.filter.as_view();
-        let fill_ratio = match filter {
-            FixedView::Blocked(view) => Some(view.fill_ratio()),
-            FixedView::Modular(_) => None,
-        };
+        let filter = &self.filter;
         let estimated = filter.estimated_keys();
         json!({
             "file": self.arguments.output.path.display().to_string(),
-            "bytes": self.filter.standalone_len(),
+            "bytes": filter.standalone_len(),
             "modules": filter.n_modules(),
             "blocks": filter.n_blocks(),
             "k": filter.k(),
@@ -280,7 +300,7 @@ impl Built<'_> {
             "known_keys": self.known_keys,
             "estimated_keys": estimated.map(|estimate| estimate.keys),
             "standard_error": estimated.map(|estimate| estimate.standard_error),
-            "fill_ratio": fill_ratio,
+            "fill_ratio": filter.fill_ratio(),
             "false_positive_rate": filter.estimated_fpr(),
             "requested_false_positive_rate": self.requested(),
         })

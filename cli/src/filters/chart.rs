@@ -14,10 +14,9 @@ const SIZE: (u32, u32) = (860, 480);
 const PANEL: RGBColor = RGBColor(252, 252, 252);
 const INK: RGBColor = RGBColor(40, 40, 40);
 const GRID: RGBColor = RGBColor(222, 222, 222);
-/// These three can be told apart with colour blindness too.
+/// These two can be told apart with colour blindness too.
 pub const ORANGE: RGBColor = RGBColor(213, 62, 0);
 pub const BLUE: RGBColor = RGBColor(0, 100, 180);
-pub const PURPLE: RGBColor = RGBColor(150, 90, 160);
 
 /// Refuses a file whose name promises another format. A name without an ending is accepted, because devices have none.
 pub fn svg(path: PathBuf) -> Result<PathBuf, String> {

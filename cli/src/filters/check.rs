@@ -10,11 +10,10 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::filter_file::{Content, FilterFile};
-use crate::fixed::{Filter, Fixed};
 use crate::input::{Input, is_stdin};
 use crate::keys::Keys;
 use crate::output::{Printer, is_printed_to};
-use crate::state::State;
+use crate::state::{Filter, State};
 
 /// Print the lines whose keys are possibly in a filter
 #[derive(Args)]
@@ -92,13 +91,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let filter = match content {
         Content::Blocked(filter) => lookup!(filter),
+        Content::State(State { filter: Filter::Fixed(filter), .. }) => lookup!(filter),
         Content::Standard(filter) => lookup!(filter),
         Content::Counting(filter) => lookup!(BloomFilter::from(filter)),
-        Content::Modular(filter) => lookup!(filter),
         Content::Scalable(filter) | Content::State(State { filter: Filter::Growing(filter), .. }) => {
             lookup!(filter)
         }
-        Content::State(State { filter: Filter::Fixed(Fixed::Blocked(filter)), .. }) => lookup!(filter),
         other => return Err(file.cannot(&other, "be queried", "a filter, as `bloomline build` makes it")),
     };
     // Like grep -c, which counts the lines of each of several files.

@@ -35,13 +35,6 @@ impl Default for Distinct {
 }
 
 impl Distinct {
-    pub fn of<'a>(hashes: impl Iterator<Item = &'a [u64]>) -> Self {
-        let mut distinct = Self::default();
-        hashes.for_each(|hashes| distinct.add(hashes));
-        distinct.tidy();
-        distinct
-    }
-
     fn add(&mut self, hashes: &[u64]) {
         self.smallest.extend(hashes.iter().filter(|&&hash| hash <= self.limit));
         if self.smallest.len() >= 4 * KEPT {
@@ -83,7 +76,9 @@ mod tests {
     fn distinct_keys_are_counted() {
         for n in [0, 1, 1000, KEPT - 1, KEPT, 3_000_000] {
             let hashes: Vec<u64> = (0..n as u64).map(bloomline::mix).collect();
-            let distinct = Distinct::of(hashes.chunks(4000).flat_map(|hashes| [hashes; 2]));
+            let mut distinct = Distinct::default();
+            hashes.chunks(4000).flat_map(|hashes| [hashes; 2]).for_each(|hashes| distinct.add(hashes));
+            distinct.tidy();
             assert_eq!(distinct.known(), (n < KEPT).then_some(n as u64));
             // The estimate is within four standard errors, and four are added.
             let error = if n < KEPT { 0.0 } else { 8.0 / (KEPT as f64).sqrt() };

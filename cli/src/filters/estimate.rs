@@ -4,17 +4,17 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use bloomline::KeyEstimate;
+use bloomline::{BloomFilter, KeyEstimate, Sizing};
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::filter_file::FilterFile;
 use crate::filters::merge::{check_match, note_fold};
-use crate::fixed::{FilterView, Fixed, FixedView};
 use crate::input::total_bytes;
 use crate::numbers::{self, grouped};
 use crate::output::{Printer, note};
 use crate::progress::Progress;
+use crate::state::FilterView;
 
 /// Estimate how many keys two filters have, alone and in common
 #[derive(Args)]
@@ -87,7 +87,7 @@ struct Side {
     name: String,
     keys: Number,
     /// `None` if it has grown.
-    filter: Option<Fixed>,
+    filter: Option<BloomFilter>,
     factor: usize,
 }
 
@@ -99,13 +99,12 @@ impl Side {
         let (filter, keys) = match part {
             FilterView::Fixed(view) => {
                 let filter = view.to_filter().with_context(|| file.name.clone())?;
-                let estimated = || Number::Estimated(filter.as_view().estimated_keys());
+                let estimated = || Number::Estimated(view.estimated_keys());
                 let keys = view.known_keys().map_or_else(estimated, Number::Known);
                 (Some(filter), keys)
             }
             FilterView::Growing(filter) => match filter.filters() {
-                // If it has two modules, its first one.
-                [only] => (Some(Fixed::Blocked(only.clone())), Number::Known(filter.inserted_keys())),
+                [only] => (Some(only.clone()), Number::Known(filter.inserted_keys())),
                 // An upper bound, because `merge` counts keys of both filters twice.
                 _ => (None, Number::AtMost(filter.inserted_keys())),
             },
@@ -128,11 +127,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let [mut first, mut second] = [Side::open(paths[0], &progress)?, Side::open(paths[1], &progress)?];
     let (union, intersection) = if let (Some(ours), Some(theirs)) = (&mut first.filter, &mut second.filter) {
         check_match((&first.name, ours.as_view()), (&second.name, theirs.as_view()))?;
-        let n_blocks = ours.as_view().n_blocks().min(theirs.as_view().n_blocks());
-        first.factor = fold(ours, &first.name, n_blocks, &second.name)?;
-        second.factor = fold(theirs, &second.name, n_blocks, &first.name)?;
-        let (union, common) = in_either_and_both(ours, theirs.as_view())?;
-        (Number::Estimated(union), Number::Estimated(common))
+        let (of_ours, of_theirs) = (ours.sizing(), theirs.sizing());
+        first.factor = fold(ours, &first.name, of_theirs, &second.name)?;
+        second.factor = fold(theirs, &second.name, of_ours, &first.name)?;
+        let (ours, theirs) = (ours.as_view(), theirs.as_view());
+        let common = ours.estimated_intersection(theirs)?;
+        (Number::Estimated(ours.estimated_union(theirs)?), Number::Estimated(common))
     } else {
         let grown = if first.filter.is_none() { &first.name } else { &second.name };
         note(format_args!(
@@ -164,33 +164,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// The keys of the union of two filters of one shape, and the keys in common. If they have modules, the first becomes
-/// the union.
-fn in_either_and_both(
-    ours: &mut Fixed,
-    theirs: FixedView,
-) -> Result<(Option<KeyEstimate>, Option<KeyEstimate>)> {
-    if let (FixedView::Blocked(ours), FixedView::Blocked(theirs)) = (ours.as_view(), theirs) {
-        return Ok((ours.estimated_union(theirs)?, ours.estimated_intersection(theirs)?));
-    }
-    let each = [ours.as_view().estimated_keys(), theirs.estimated_keys()];
-    ours.union_with(theirs)?;
-    let union = ours.as_view().estimated_keys();
-    let ([Some(a), Some(b)], Some(mut common)) = (each, union) else { return Ok((union, None)) };
-    common.keys = (a.keys + b.keys).saturating_sub(common.keys);
-    // The variance is var(union) − var(a) − var(b) + 2·var(common). Because var(common) is unknown, the smaller of
-    // var(a) and var(b) is used, which is at least as large. So the error is rather too large.
-    let [a, b, of_union] = [a, b, common].map(|estimate| estimate.standard_error.powi(2));
-    common.standard_error = (of_union - (a - b).abs()).max(1.0 / 12.0).sqrt();
-    Ok((union, Some(common)))
-}
-
-/// Folds a filter to `n_blocks`, and returns the factor.
-fn fold(filter: &mut Fixed, name: &str, n_blocks: usize, other: &str) -> Result<usize> {
-    let factor = filter.as_view().n_blocks() / n_blocks;
+/// Folds a filter to the size of the other, unless that is larger, and returns the factor.
+fn fold(filter: &mut BloomFilter, name: &str, to: Sizing, other: &str) -> Result<usize> {
+    let factor = (filter.n_blocks() / to.n_blocks()).max(1);
     if factor > 1 {
         filter.fold(factor)?;
-        note_fold(name, factor, n_blocks, other);
+        note_fold(name, factor, to, other);
     }
     Ok(factor)
 }

@@ -3,14 +3,14 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
+use bloomline::Sizing;
 use clap::Args;
 use serde_json::json;
 
 use crate::filter_file::FilterFile;
-use crate::fixed::Fixed;
 use crate::guard::Output;
-use crate::numbers::{self, counted, percent, size};
+use crate::numbers::{self, percent, size};
 use crate::output::{Printer, check_json, note};
 use crate::progress::Progress;
 
@@ -18,12 +18,12 @@ use crate::progress::Progress;
 #[derive(Args)]
 #[command(after_long_help = "\
 The result is, bit for bit, the filter of the same keys with 1/N of the
-blocks, in each of its modules. A size from `build --keys` can be folded by 2 and by more; one
+blocks. A size from `build --keys` can be folded by 2 and by more; one
 from counted keys is exact, and may be a prime number of blocks. Without
 --factor and --fpr, the error lists the factors that there are.
 
-The JSON object has file, factor, modules, blocks (of each), bytes (of
-the file), k and false_positive_rate.
+The JSON object has file, factor, modules, blocks (of all modules),
+bytes (of the file), k and false_positive_rate.
 
 Examples:
   bloomline fold -o small.bloom --factor 4 large.bloom
@@ -52,22 +52,22 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let n_bytes = file.bytes().len() as u64;
     let quiet = arguments.output.quiet;
     let progress = Progress::new("folding", Some(2 * n_bytes), quiet);
-    let mut filter = file.fixed()?;
+    let mut filter = file.filter()?;
     progress.add(n_bytes);
-    let (n_modules, before) = (filter.as_view().n_modules(), filter.as_view().n_blocks());
+    let before = filter.sizing();
+    let factors = factors(before.n_blocks() / before.n_modules());
     let shown = &file.name;
     match (arguments.factor, arguments.fpr) {
-        (Some(factor), _) if factor == 0 || !before.is_multiple_of(factor) => {
-            let blocks = counted(before as u64, "block");
-            bail!("{shown}: {blocks} cannot be folded by {factor} ({})", sizes(n_modules, before, factor));
+        (Some(factor), _) if factor != 1 && !factors.contains(&factor) => {
+            let (blocks, sizes) = (numbers::blocks(before), sizes(before, &factors, factor));
+            bail!("{shown}: {blocks} cannot be folded by {factor} ({sizes})");
         }
         (Some(factor), _) => filter.fold(factor).with_context(|| shown.clone())?,
-        (None, Some(fpr)) => shrink_to_fpr(&mut filter, fpr).with_context(|| shown.clone())?,
-        (None, None) => bail!("{shown}: say how far to fold ({})", sizes(n_modules, before, 1)),
+        (None, Some(fpr)) => filter.shrink_to_fpr(fpr).with_context(|| shown.clone())?,
+        (None, None) => bail!("{shown}: say how far to fold ({})", sizes(before, &factors, 1)),
     }
     progress.add(n_bytes);
-    let folded = filter.as_view();
-    let fpr = folded.estimated_fpr();
+    let fpr = filter.estimated_fpr();
     if let Some(requested) = arguments.fpr.filter(|&requested| fpr > requested) {
         bail!(
             "{shown}: FPR is already {}, above {} (build a larger filter)",
@@ -76,48 +76,28 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         );
     }
     output.write(|file| filter.write_standalone(file))?;
-    let (name, factor) = (arguments.output.path.display(), before / folded.n_blocks());
+    let (name, factor) = (arguments.output.path.display(), before.n_blocks() / filter.n_blocks());
     if arguments.json {
         Printer::new().print_json(&json!({
             "file": name.to_string(),
             "factor": factor,
-            "modules": n_modules,
-            "blocks": folded.n_blocks(),
+            "modules": filter.n_modules(),
+            "blocks": filter.n_blocks(),
             "bytes": filter.standalone_len(),
-            "k": folded.k(),
+            "k": filter.k(),
             "false_positive_rate": fpr,
         }))?;
     } else if quiet {
         return Ok(());
-    } else if let Some(least) = factors(before).first().filter(|_| factor == 1 && arguments.fpr.is_some()) {
-        let next = folded.to_folded(*least)?.as_view().estimated_fpr();
+    } else if let Some(least) = factors.first().filter(|_| factor == 1 && arguments.fpr.is_some()) {
+        let next = filter.as_view().to_folded(*least)?.estimated_fpr();
         note(format_args!(
             "{name}: not folded: by {least}, the least factor of its blocks, FPR would be {}",
             percent(next)
         ));
     } else {
-        let bytes = size(folded.byte_len() as u64);
+        let bytes = size(filter.byte_len() as u64);
         note(format_args!("{name}: folded by {factor}, {bytes}, FPR {}", percent(fpr)));
-    }
-    Ok(())
-}
-
-/// Folds the filter as far as its rate stays within `fpr`.
-fn shrink_to_fpr(filter: &mut Fixed, fpr: f64) -> Result<()> {
-    if let Fixed::Blocked(filter) = filter {
-        return Ok(filter.shrink_to_fpr(fpr)?);
-    }
-    ensure!(fpr > 0.0 && fpr < 1.0, "an FPR must be between 0 and 1, not {fpr} (change --fpr)");
-    // A binary search, because the rate grows with the factor and each trial folds a copy.
-    let factors = factors(filter.as_view().n_blocks());
-    let (mut good, mut bad) = (0, factors.len() + 1);
-    while bad - good > 1 {
-        let middle = good + (bad - good) / 2;
-        let folded = filter.as_view().to_folded(factors[middle - 1])?;
-        *(if folded.as_view().estimated_fpr() <= fpr { &mut good } else { &mut bad }) = middle;
-    }
-    if good > 0 {
-        filter.fold(factors[good - 1])?;
     }
     Ok(())
 }
@@ -131,21 +111,19 @@ fn factors(n_blocks: usize) -> Vec<usize> {
 }
 
 /// The factors near the requested one, and the sizes that they make, for an error.
-fn sizes(n_modules: usize, n_blocks: usize, factor: usize) -> String {
+fn sizes(sizing: Sizing, factors: &[usize], factor: usize) -> String {
     const SHOWN: usize = 12;
-    let factors = factors(n_blocks);
     let near = factors.partition_point(|&other| other < factor);
     let first = near.saturating_sub(SHOWN / 2).min(factors.len().saturating_sub(SHOWN));
     let shown = factors.iter().skip(first).take(SHOWN);
-    let texts: Vec<_> = shown
-        .map(|factor| format!("{factor} for {}", size((n_modules * n_blocks / factor * 64) as u64)))
-        .collect();
+    let texts: Vec<_> =
+        shown.map(|factor| format!("{factor} for {}", size((sizing.byte_len() / factor) as u64))).collect();
     let mut text = match texts.len() {
         0 => "keep it as it is".into(),
         _ => format!("give --fpr, or --factor {}", texts.join(", ")),
     };
-    if factors.len() > SHOWN {
-        text += &format!("; {} factors in all, to {n_blocks}", factors.len());
+    if let Some(most) = factors.last().filter(|_| factors.len() > SHOWN) {
+        text += &format!("; {} factors in all, to {most}", factors.len());
     }
     if factors.first().is_some_and(|&least| least > 10) {
         text += "; a size from `build --keys` has more factors";

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result, ensure};
 use bloomline::bank::BankView;
-use bloomline::variants::{Frontier, ModularView, ScalableBloomFilter};
+use bloomline::variants::{Frontier, ScalableBloomFilter};
 use bloomline::{BloomFilter, BloomView, KeyEstimate, StandaloneFooter};
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
@@ -13,11 +13,10 @@ use serde_json::{Map, Value};
 
 use crate::filter_file::{Content, FilterFile};
 use crate::filters::chart::{self, Axis, Chart, Line, ORANGE, svg};
-use crate::fixed::{Filter, FilterView, FixedView};
 use crate::input::KeyRule;
 use crate::numbers::{self, counted, grouped, percent, size};
 use crate::output::{Printer, is_same_file, note};
-use crate::state::State;
+use crate::state::{Filter, State};
 
 /// Describe filter files and verify their checksums
 #[derive(Args)]
@@ -35,17 +34,16 @@ With --json, each file has an object. Its fields depend on the kind:
                    fill_ratio, known_keys (null if not counted),
                    estimated_keys (null if too many), standard_error,
                    version (of the format), hash
-  modular          modules, blocks (of each), known_keys,
-                   estimated_keys, standard_error
-  blocked          blocks
+  blocked          modules, blocks (of all modules)
   standard         bits
   counting         blocks, saturated_counters
-  scalable         blocks, filters, inserted_keys, initial_capacity,
-                   requested_false_positive_rate
+  scalable         modules, blocks, filters, inserted_keys,
+                   initial_capacity, requested_false_positive_rate
   bank             blocks (of each slot), slots, known_keys (of each)
-  state            blocks, keys, capacity, is_growing, key_options (null
-                   if not recorded), requested_false_positive_rate; if
-                   it grows, filters and inserted_keys
+  state            modules, blocks, keys, capacity, is_growing,
+                   key_options (null if not recorded),
+                   requested_false_positive_rate; if it grows, filters
+                   and inserted_keys
   frontier         queued_items, accepted_items, capacity (null if it
                    grows)
 
@@ -120,7 +118,7 @@ fn describe(
         printer.print(about.text(arguments.json))?;
     }
     if let Some((path, blocks)) = plot.zip(blocks) {
-        plot_fill(blocks, about.k, about.estimated_keys, path)?;
+        plot_fill(blocks, about.k, about.keys_per_block, path)?;
     }
     Ok(about.damage)
 }
@@ -134,7 +132,8 @@ struct About<'a> {
     damage: Option<Error>,
     k: u32,
     fpr: Option<f64>,
-    estimated_keys: Option<u64>,
+    /// The mean, estimated, of a blocked filter. Each key is in one block of every module.
+    keys_per_block: Option<f64>,
     /// The bytes of a blocked filter, to be plotted.
     lanes: Option<&'a [u8]>,
 }
@@ -149,7 +148,6 @@ impl<'a> About<'a> {
         let more = match &content {
             Content::Blocked(_) | Content::Standard(_) => "",
             Content::Counting(_) => ", from which keys can be removed",
-            Content::Modular(_) => ": blocks in modules that must all have a key",
             Content::Scalable(_) | Content::State(State { filter: Filter::Growing(_), .. }) => {
                 ", which grows"
             }
@@ -183,7 +181,6 @@ impl<'a> About<'a> {
                 about.bits(bits.fill_ratio(), bits.estimated_fpr());
                 about.keys(bits.known_keys(), bits.estimated_keys());
             }
-            Content::Modular(view) => about.modular(view),
             Content::Scalable(filter) => {
                 let capacity = filter.initial_capacity();
                 let text = format!("{} at first", counted(capacity, "key"));
@@ -209,12 +206,11 @@ impl<'a> About<'a> {
         let at_first = if is_growing { " at first" } else { "" };
         let capacity = counted(state.capacity, "key") + at_first;
         self.fact("capacity", capacity, "capacity", state.capacity);
-        match state.filter.as_view() {
-            FilterView::Fixed(FixedView::Blocked(view)) => {
-                self.blocked(&bytes[..bytes.len() - StandaloneFooter::LEN], &view)?;
+        match &state.filter {
+            Filter::Fixed(filter) => {
+                self.blocked(&bytes[..bytes.len() - StandaloneFooter::LEN], &filter.as_view())?;
             }
-            FilterView::Fixed(FixedView::Modular(view)) => self.modular(&view),
-            FilterView::Growing(filter) => self.scalable(filter),
+            Filter::Growing(filter) => self.scalable(filter),
         }
         let options = state.rule.as_ref().map(KeyRule::options);
         let text = options.clone().unwrap_or_else(|| "not recorded".into());
@@ -226,28 +222,26 @@ impl<'a> About<'a> {
     /// A blocked filter and its standalone bytes.
     fn blocked(&mut self, bytes: &'a [u8], view: &BloomView) -> Result<()> {
         let (n_blocks, lanes) = (view.n_blocks() as u64, view.byte_len() as u64 / 8);
+        let n_modules = view.n_modules() as u64;
+        self.set("modules", n_modules);
         self.set("blocks", n_blocks);
-        let size = if lanes == 8 * n_blocks {
+        let mut size = if lanes == 8 * n_blocks {
             format!("{} of 64 bytes", counted(n_blocks, "block"))
         } else {
             format!("{} of 8 bytes, a short filter", counted(lanes, "lane"))
         };
+        if n_modules > 1 {
+            size += &format!(" in {n_modules} modules");
+        }
         self.shape(size, view.k());
-        self.footer(bytes)?;
+        let n_lanes = self.footer(bytes)?;
         self.bits(view.fill_ratio(), view.estimated_fpr());
-        self.keys(view.known_keys(), view.estimated_keys());
-        self.lanes = Some(&bytes[..bytes.len() - StandaloneFooter::LEN]);
+        let estimated = view.estimated_keys();
+        self.keys(view.known_keys(), estimated);
+        self.keys_per_block = estimated.map(|keys| (keys.keys * n_modules) as f64 / n_blocks as f64);
+        // Before the checksums of modules, if there are any.
+        self.lanes = Some(&bytes[..8 * n_lanes as usize]);
         Ok(())
-    }
-
-    fn modular(&mut self, view: &ModularView) {
-        let (n_modules, n_blocks) = (view.n_modules() as u64, view.n_blocks() as u64);
-        self.fact("modules", grouped(n_modules), "modules", n_modules);
-        self.set("blocks", n_blocks);
-        self.shape(format!("{} of 64 bytes per module", counted(n_blocks, "block")), view.k());
-        self.seed(view.seed());
-        self.keys(view.known_keys(), view.estimated_keys());
-        self.fpr = Some(view.estimated_fpr());
     }
 
     fn scalable(&mut self, filter: &ScalableBloomFilter) {
@@ -256,11 +250,11 @@ impl<'a> About<'a> {
         self.set("blocks", n_blocks);
         let n_modules = filter.n_modules() as u64;
         self.set("modules", n_modules);
-        let mut size =
-            format!("{}, {} of 64 bytes", counted(n_filters, "filter"), counted(n_blocks, "block"));
+        let mut filters = counted(n_filters, "filter");
         if n_modules > 1 {
-            size += ", in two modules of each filter";
+            filters += &format!(" of {n_modules} modules");
         }
+        let size = format!("{filters}, {} of 64 bytes", counted(n_blocks, "block"));
         self.shape(size, filter.filters().first().map_or(0, BloomFilter::k));
         self.seed(filter.seed());
         let keys = filter.inserted_keys();
@@ -308,12 +302,13 @@ impl<'a> About<'a> {
         self.fact("shape", format!("{size}, k = {k}"), "k", k);
     }
 
-    fn footer(&mut self, bytes: &[u8]) -> Result<()> {
-        let StandaloneFooter { seed, hash_id, version, .. } = StandaloneFooter::read(bytes)?;
+    /// Returns the filter's size, in the unit of its kind.
+    fn footer(&mut self, bytes: &[u8]) -> Result<u64> {
+        let StandaloneFooter { seed, hash_id, version, size, .. } = StandaloneFooter::read(bytes)?;
         self.fact("hash", format!("{hash_id}, wyhash final version 3"), "hash", hash_id);
         self.fact("format", format!("version {version}"), "version", version);
         self.seed(seed);
-        Ok(())
+        Ok(size)
     }
 
     fn seed(&mut self, seed: u64) {
@@ -331,8 +326,7 @@ impl<'a> About<'a> {
         let exact = |keys| format!("{}, exact", grouped(keys));
         let text = known.map_or_else(|| numbers::estimate(estimated), exact);
         self.fact("distinct keys", text, "known_keys", known);
-        self.estimated_keys = estimated.map(|estimate| estimate.keys);
-        self.set("estimated_keys", self.estimated_keys);
+        self.set("estimated_keys", estimated.map(|estimate| estimate.keys));
         self.set("standard_error", estimated.map(|estimate| estimate.standard_error));
     }
 
@@ -364,21 +358,20 @@ impl<'a> About<'a> {
 
 const BLOCK_BITS: usize = 512;
 
-fn plot_fill(blocks: &[[u8; 64]], k: u32, estimated: Option<u64>, path: &Path) -> Result<()> {
+fn plot_fill(blocks: &[[u8; 64]], k: u32, keys_per_block: Option<f64>, path: &Path) -> Result<()> {
     let mut counts = vec![0_u64; BLOCK_BITS + 1];
     for block in blocks {
         counts[block.iter().map(|byte| byte.count_ones() as usize).sum::<usize>()] += 1;
     }
     let n_blocks = blocks.len() as f64;
-    let model = estimated.map(|keys| (keys as f64 / n_blocks, fill_model(keys as f64 / n_blocks, k)));
-    let expected = model.as_ref().map_or(&[][..], |(_, model)| model);
+    let model = keys_per_block.map(|keys| fill_model(keys, k));
+    let expected = model.as_deref().unwrap_or_default();
     let is_used = |&x: &usize| counts[x] > 0 || expected.get(x).is_some_and(|share| share * n_blocks > 0.5);
     let used = || (0..=BLOCK_BITS).filter(is_used);
     let (first, last) = (used().next().unwrap_or(0), used().next_back().unwrap_or(BLOCK_BITS));
     let most = counts.iter().map(|&count| count as f64).chain(expected.iter().map(|share| share * n_blocks));
     let most = most.fold(1.0, f64::max);
-    let name =
-        model.as_ref().map(|(keys, _)| format!("model: {keys:.1} keys per block in the mean, Poisson"));
+    let name = keys_per_block.map(|keys| format!("model: {keys:.1} keys per block in the mean, Poisson"));
     let bar = |x: usize| (x as f64 - 0.5, x as f64 + 0.5, counts[x] as f64);
     Chart {
         title: &format!(

@@ -4,18 +4,17 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use bloomline::BloomFilter;
+use bloomline::{BloomFilter, BloomView, Sizing};
 use clap::Args;
 use serde_json::json;
 
 use crate::filter_file::{Content, FilterFile};
-use crate::fixed::{Filter, FilterView, Fixed, FixedView};
 use crate::guard::{GuardedFile, Output};
 use crate::input::{KeyRule, total_bytes};
 use crate::numbers::{self, counted, percent};
 use crate::output::{Printer, check_json, note};
 use crate::progress::Progress;
-use crate::state::{State, grow_command};
+use crate::state::{Filter, FilterView, State, grow_command};
 
 /// Merge filters into one that has all their keys
 #[derive(Args)]
@@ -29,9 +28,9 @@ Scalable filters must have the same k and seed; the false-positive rate
 is at most the sum of those requested. States of dedup become a state.
 
 The JSON object has file, kind, modules (null if it grows), blocks (of
-each), k, false_positive_rate and folded, an array of objects of file
-and factor. A state also has capacity and keys; a state and a scalable
-filter have requested_false_positive_rate.
+all modules), k, false_positive_rate and folded, an array of objects of
+file and factor. A state also has capacity and keys; a state and a
+scalable filter have requested_false_positive_rate.
 
 Example:
   bloomline merge -o week.bloom monday.bloom tuesday.bloom")]
@@ -68,18 +67,16 @@ struct Merged {
     /// Where the files are filters, only its filter counts.
     state: State,
     are_states: bool,
-    /// Their names, with the number of blocks of each whose size is fixed.
-    files: Vec<(String, Option<usize>)>,
+    /// Their names, with the size of each whose size is fixed.
+    files: Vec<(String, Option<Sizing>)>,
 }
 
 impl Merged {
     fn new(file: &FilterFile, content: Content) -> Result<Self> {
         let (part, _) = file.part(&content, "be merged")?;
-        let files = vec![(file.name.clone(), part.n_blocks())];
-        let copy = |view: FixedView| view.to_filter().map(Filter::Fixed).context(file.name.clone());
+        let files = vec![(file.name.clone(), part.sizing())];
         let filter = match content {
-            Content::Blocked(view) => copy(FixedView::Blocked(view))?,
-            Content::Modular(view) => copy(FixedView::Modular(view))?,
+            Content::Blocked(view) => view.to_filter().map(Filter::Fixed).context(file.name.clone())?,
             Content::Scalable(filter) => Filter::Growing(filter),
             Content::State(state) => return Ok(Self { state, are_states: true, files }),
             _ => unreachable!("a part"),
@@ -107,12 +104,12 @@ impl Merged {
         }
         match (filter, &part) {
             (Filter::Fixed(ours), FilterView::Fixed(view)) => {
-                let n_blocks = ours.as_view().n_blocks();
-                check_match((name_of(&self.files, n_blocks), ours.as_view()), (name, *view))?;
+                let sizing = ours.sizing();
+                check_match((name_of(&self.files, sizing), ours.as_view()), (name, *view))?;
                 unite(ours, *view)?;
                 if let Some(theirs) = theirs {
-                    *keys = keys_in_both(ours.as_view(), *keys, theirs.keys);
-                    if view.n_blocks() < n_blocks {
+                    *keys = keys_in_both(ours, *keys, theirs.keys);
+                    if view.n_blocks() < sizing.n_blocks() {
                         (*capacity, *fpr) = (theirs.capacity, theirs.fpr);
                     }
                 }
@@ -129,38 +126,35 @@ impl Merged {
                 bail!("{fixed}: of fixed size, and {growing} grows: they cannot be merged (keep both)");
             }
         }
-        self.files.push((name.clone(), part.n_blocks()));
+        self.files.push((name.clone(), part.sizing()));
         Ok(self)
     }
 
     fn finish(self, arguments: &Arguments, output: GuardedFile) -> Result<()> {
         let Self { state, are_states, files } = self;
-        let (kind, n_modules, n_blocks, k, requested) = match &state.filter {
-            Filter::Fixed(filter) => {
-                let view = filter.as_view();
-                let kind = if view.is_modular() { "modular" } else { "blocked" };
-                (kind, Some(view.n_modules()), view.n_blocks(), view.k(), None)
-            }
+        let (kind, sizing, n_blocks, k, requested) = match &state.filter {
+            Filter::Fixed(filter) => ("blocked", Some(filter.sizing()), filter.n_blocks(), filter.k(), None),
             Filter::Growing(filter) => {
                 let k = filter.filters().first().map_or(0, BloomFilter::k);
                 ("scalable", None, filter.byte_len() / 64, k, Some(filter.fpr()))
             }
         };
         let (kind, requested) = if are_states { ("state", Some(state.fpr)) } else { (kind, requested) };
-        let fpr = state.filter.as_view().estimated_fpr();
+        let fpr = state.filter.estimated_fpr();
         output.write(
             |file| {
                 if are_states { state.write_to(file) } else { state.filter.write_standalone(file) }
             },
         )?;
-        let factors = files.iter().map(|(name, blocks)| (name, blocks.map_or(1, |blocks| blocks / n_blocks)));
+        let factor = |sizing: &Option<Sizing>| sizing.map_or(1, |sizing| sizing.n_blocks() / n_blocks);
+        let factors = files.iter().map(|(name, sizing)| (name, factor(sizing)));
         let folded = factors.filter(|(_, factor)| *factor > 1);
         let name = arguments.output.path.display();
         if arguments.json {
             Printer::new().print_json(&json!({
                 "file": name.to_string(),
                 "kind": kind,
-                "modules": n_modules,
+                "modules": sizing.map(Sizing::n_modules),
                 "blocks": n_blocks,
                 "k": k,
                 "false_positive_rate": fpr,
@@ -170,8 +164,8 @@ impl Merged {
                 "folded": folded.map(|(file, factor)| json!({"file": file, "factor": factor})).collect::<Vec<_>>(),
             }))?;
         } else if !arguments.output.quiet {
-            for (file, factor) in folded {
-                note_fold(file, factor, n_blocks, name_of(&files, n_blocks));
+            if let Some(sizing) = sizing {
+                folded.for_each(|(file, factor)| note_fold(file, factor, sizing, name_of(&files, sizing)));
             }
             let keys = format!("at most {}, ", counted(state.keys, "key"));
             let keys = if are_states { &keys } else { "" };
@@ -188,24 +182,24 @@ impl Merged {
     }
 }
 
-/// The first of the files with this number of blocks.
-fn name_of(files: &[(String, Option<usize>)], n_blocks: usize) -> &str {
-    files.iter().find(|(_, blocks)| *blocks == Some(n_blocks)).map_or("", |(name, _)| name)
+/// The first of the files with this size.
+fn name_of(files: &[(String, Option<Sizing>)], sizing: Sizing) -> &str {
+    files.iter().find(|(_, other)| *other == Some(sizing)).map_or("", |(name, _)| name)
 }
 
 /// An upper bound of the keys in the union of two states, almost always. The bits show how many keys both have, so
 /// these count once.
-fn keys_in_both(union: FixedView, ours: u64, theirs: u64) -> u64 {
+fn keys_in_both(union: &BloomFilter, ours: u64, theirs: u64) -> u64 {
     let most = union.estimated_keys().map_or(u64::MAX, numbers::at_most);
     ours.saturating_add(theirs).min(most).max(ours).max(theirs)
 }
 
 /// Unites filters that [match](check_match). The larger one is folded to the size of the smaller.
-fn unite(ours: &mut Fixed, theirs: FixedView) -> Result<()> {
-    match (ours.as_view().n_blocks(), theirs.n_blocks()) {
+fn unite(ours: &mut BloomFilter, theirs: BloomView) -> Result<()> {
+    match (ours.n_blocks(), theirs.n_blocks()) {
         (larger, smaller) if larger > smaller => ours.fold(larger / smaller)?,
         (smaller, larger) if larger > smaller => {
-            return Ok(ours.union_with(theirs.to_folded(larger / smaller)?.as_view())?);
+            return Ok(ours.union_with(&theirs.to_folded(larger / smaller)?)?);
         }
         _ => (),
     }
@@ -213,18 +207,18 @@ fn unite(ours: &mut Fixed, theirs: FixedView) -> Result<()> {
 }
 
 /// Fails if two filters, given with their names, differ in more than sizes that folding makes equal.
-pub fn check_match(first: (&str, FixedView), second: (&str, FixedView)) -> Result<()> {
+pub fn check_match(first: (&str, BloomView), second: (&str, BloomView)) -> Result<()> {
     let [(name, ours), (other, theirs)] = [first, second];
     let [a, b] = [ours.n_blocks(), theirs.n_blocks()];
     let can_fold = a.is_multiple_of(b) || b.is_multiple_of(a);
-    let shape = |view: FixedView| {
+    let shape = |view: BloomView| {
         let seed =
             if ours.seed() == theirs.seed() { String::new() } else { format!(", seed {}", view.seed()) };
-        format!("{}, k = {}{seed}", view.shape(), view.k())
+        format!("{}, k = {}{seed}", numbers::blocks(view.sizing()), view.k())
     };
-    let is_one_kind = ours.is_modular() == theirs.is_modular() && ours.n_modules() == theirs.n_modules();
+    let rest = |view: BloomView| (view.n_modules(), view.k(), view.seed());
     ensure!(
-        is_one_kind && ours.k() == theirs.k() && ours.seed() == theirs.seed() && can_fold,
+        rest(ours) == rest(theirs) && can_fold,
         "{other}: {}, cannot be combined with the {} of {name} (make both with the same --keys and --fpr, or build \
          one again with --like)",
         shape(theirs),
@@ -233,7 +227,7 @@ pub fn check_match(first: (&str, FixedView), second: (&str, FixedView)) -> Resul
     Ok(())
 }
 
-pub fn note_fold(file: &str, factor: usize, n_blocks: usize, smallest: &str) {
-    let blocks = counted(n_blocks as u64, "block");
+pub fn note_fold(file: &str, factor: usize, sizing: Sizing, smallest: &str) {
+    let blocks = numbers::blocks(sizing);
     note(format_args!("{file}: folded by {factor}, to the {blocks} of {smallest}"));
 }

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use bloomline::Sizing;
-use bloomline::sizing::{self, ModularSizing, standard::StandardSizing};
+use bloomline::sizing::{self, standard::StandardSizing};
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use serde_json::{Value, json};
 
-use crate::filters::chart::{self, Axis, BLUE, Chart, Line, ORANGE, PURPLE, svg};
-use crate::filters::modules::{Modules, Request};
+use crate::filters::build::{Modules, Request};
+use crate::filters::chart::{self, Axis, BLUE, Chart, Line, ORANGE, svg};
 use crate::numbers::{self, counted, grouped, percent, short, size};
 use crate::output::Printer;
 
@@ -20,26 +20,23 @@ use crate::output::Printer;
 #[command(after_long_help = "\
 Give two of --keys, --fpr (or --bits-per-key) and --bytes to compute the
 third. A standard filter, whose probes go anywhere, is shown for
-comparison: for the same --fpr, or else of the same size. Where `build`
-makes several modules, a filter of one is compared with them in the same
-way. A lookup of an absent key reads about one cache line in each; that
-of a present key reads one for each module, so choose one module if most
-keys are present. A size for --keys is the size that `build --keys`
-makes with the same --modules. The lowest --fpr is 1.263e-8, which one
-module reaches.
+comparison: for the same --fpr, or else of the same size.
 
-The JSON object has keys, blocks, bytes, bits_per_key, k,
-false_positive_rate, modular (null if one module is enough), an object
-of modules, blocks (of each), bytes, bits_per_key, k (of each),
-false_positive_rate and lines_if_absent, and standard, an object of
-bits, bytes, bits_per_key, k and false_positive_rate. With `--plot -`,
-only the chart is printed.
+A size for --keys is the size that `build --keys` makes with the same
+--modules. With several modules, a lookup of an absent key still reads
+about one cache line, but that of a present key reads one line of each
+module. `bloomline help build` says when to choose fewer or more.
+
+The JSON object has keys, modules, blocks (of all modules), bytes,
+bits_per_key, k (in each module), false_positive_rate, lines_if_absent,
+and standard, an object of bits, bytes, bits_per_key, k and
+false_positive_rate. With `--plot -`, only the chart is printed.
 
 Examples:
   bloomline plan --keys 1e9 --fpr 0.01     how many bytes?
   bloomline plan --keys 1e9 --bytes 2GiB   what false-positive rate?
   bloomline plan --bytes 2GiB --fpr 1%     how many keys?
-  bloomline plan --keys 1e9 --fpr 1e-6 --modules 2
+  bloomline plan --keys 1e9 --fpr 1e-6 --modules 1
   bloomline plan --keys 1e6 --bits-per-key 12 --plot fpr.svg")]
 pub struct Arguments {
     /// Distinct keys, e.g. 1000000 or 1e6
@@ -65,14 +62,15 @@ pub struct Arguments {
 }
 
 const BLOCK_BITS: u64 = 512;
-/// Lower false-positive rates would be below the rounding error of the model.
+/// Lower false-positive rates of a module would be below the rounding error of the model.
 const LEAST: f64 = 1e-9;
+/// [`percent`] rounds lower rates to 0.
+const LEAST_SHOWN: f64 = 1e-20;
 
 pub fn run(arguments: &Arguments) -> Result<()> {
     let is_chart_printed = chart::is_printed(arguments.plot.as_ref(), arguments.json)?;
     let (keys, sizing) = plan(arguments)?;
     supported(sizing.n_blocks())?;
-    let modular = modular(arguments, keys, sizing)?;
     let standard = match arguments.fpr {
         Some(fpr) => StandardSizing::for_fpr(keys, fpr)?,
         None => {
@@ -80,7 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             StandardSizing::new(sizing.n_blocks() as u64 * BLOCK_BITS, k)?
         }
     };
-    let plan = Plan { keys, sizing, modular, standard };
+    let plan = Plan { keys, sizing, standard };
     if !is_chart_printed {
         Printer::new().print(if arguments.json { format!("{:#}\n", plan.json()) } else { plan.table() })?;
     }
@@ -91,55 +89,58 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 struct Plan {
     keys: usize,
     sizing: Sizing,
-    modular: Option<ModularSizing>,
     standard: StandardSizing,
 }
 
 /// The number of keys, and the filter for them.
 fn plan(arguments: &Arguments) -> Result<(usize, Sizing)> {
-    if arguments.fpr.is_some_and(|fpr| fpr > 0.0 && fpr < sizing::MIN_FPR) {
-        let lowest = sizing::MIN_FPR;
-        bail!("--fpr: one module, which is compared, reaches {lowest:e} at the lowest (give at least that)");
-    }
-    let bits_per_key = arguments.fpr.map(sizing::bits_per_key).transpose()?.or(arguments.bits_per_key);
-    Ok(match (arguments.keys, bits_per_key, arguments.bytes) {
+    let request = arguments.fpr.map(Request::Fpr).or(arguments.bits_per_key.map(Request::BitsPerKey));
+    Ok(match (arguments.keys, request, arguments.bytes) {
         // The size that `build --keys` makes.
-        (Some(keys), Some(bits), None) => (keys, Sizing::for_bits_per_key(keys, bits)?.foldable()),
-        (Some(keys), None, Some(bytes)) => {
-            let n_blocks = blocks(bytes)?;
-            (keys, Sizing::new(n_blocks, sizing::best_k(clamped_bits(n_blocks, keys))?)?)
-        }
-        (None, Some(bits), Some(bytes)) => {
-            let n_blocks = blocks(bytes)?;
-            (
-                ((n_blocks as f64 * BLOCK_BITS as f64 / bits) as usize).max(1),
-                Sizing::new(n_blocks, sizing::best_k(bits)?)?,
-            )
-        }
+        (Some(keys), Some(request), None) => (keys, arguments.modules.sizing(keys, request)?.foldable()),
+        (Some(keys), None, Some(bytes)) => (keys, of_size(arguments, keys, blocks(bytes)?)?),
+        (None, Some(request), Some(bytes)) => most_keys(arguments, request, blocks(bytes)?)?,
         _ => bail!("give two of --keys, --fpr (or --bits-per-key) and --bytes (see --help)"),
     })
 }
 
-/// The filter of several modules for as many keys, if there is one.
-fn modular(arguments: &Arguments, keys: usize, sizing: Sizing) -> Result<Option<ModularSizing>> {
-    let bits = arguments.bits_per_key.unwrap_or(clamped_bits(sizing.n_blocks(), keys));
-    let request = arguments.fpr.map_or(Request::BitsPerKey(bits), Request::Fpr);
-    let modular = arguments.modules.sizing(keys, request)?;
-    let n_modules = modular.n_modules();
-    let modular = match (arguments.bytes, arguments.fpr) {
-        (None, _) => modular.foldable(),
-        (Some(_), Some(_)) => modular,
-        // No larger than the bytes that were given.
-        (Some(_), None) => ModularSizing::new(n_modules, sizing.n_blocks() / n_modules, modular.k())?,
-    };
-    Ok(Some(modular).filter(|_| n_modules > 1))
+/// The best filter of at most `n_blocks` blocks.
+fn of_size(arguments: &Arguments, keys: usize, n_blocks: usize) -> Result<Sizing> {
+    let bits = |n_blocks| clamped_bits(n_blocks, keys);
+    // Not rounded up to one block more.
+    let request = Request::BitsPerKey(bits(n_blocks) * (1.0 - 1e-12));
+    let n_modules = arguments.modules.sizing(keys, request)?.n_modules();
+    let of_each = n_blocks / n_modules;
+    Ok(Sizing::new(of_each * n_modules, sizing::best_k(bits(of_each))?)?.with_modules(n_modules)?)
+}
+
+/// The most keys for which `build` makes a filter of at most `n_blocks` blocks, and this filter.
+fn most_keys(arguments: &Arguments, request: Request, n_blocks: usize) -> Result<(usize, Sizing)> {
+    let bits_per_key = arguments.modules.policy(request)?.bits_per_key();
+    let keys_in = |n_blocks: usize| ((n_blocks as f64 * BLOCK_BITS as f64 / bits_per_key) as usize).max(1);
+    let sizing = |keys| arguments.modules.sizing(keys, request);
+    let n_modules = sizing(keys_in(n_blocks))?.n_modules();
+    let mut keys = keys_in(n_blocks / n_modules * n_modules);
+    loop {
+        let sizing = sizing(keys)?;
+        let found = sizing.n_blocks();
+        if found <= n_blocks {
+            return Ok((keys, sizing));
+        }
+        if keys == 1 {
+            bail!("{} bytes are too few for this rate (give --bytes {})", 64 * n_blocks, 64 * found);
+        }
+        // Few keys get fewer modules, which need more bits, so not in one step.
+        let excess = keys as f64 * ((found - n_blocks) as f64 / found as f64);
+        keys -= 1 + (excess as usize).min(keys / 1_000);
+    }
 }
 
 /// The cache lines that a lookup of an absent key reads in the mean. It reads on for each module that has the key by
 /// mistake.
-fn lines_if_absent(keys: usize, modular: ModularSizing) -> f64 {
-    let rate = modular.fpr(keys as u64).powf(1.0 / modular.n_modules() as f64);
-    (0..modular.n_modules() as i32).map(|before| rate.powi(before)).sum()
+fn lines_if_absent(keys: usize, sizing: Sizing) -> f64 {
+    let rate = sizing.fpr(keys as u64).powf(1.0 / sizing.n_modules() as f64);
+    (0..sizing.n_modules() as i32).map(|before| rate.powi(before)).sum()
 }
 
 fn blocks(bytes: usize) -> Result<usize> {
@@ -163,25 +164,18 @@ fn clamped_bits(n_blocks: usize, keys: usize) -> f64 {
 
 impl Plan {
     fn json(&self) -> Value {
-        let Self { keys, sizing, modular, standard } = *self;
+        let Self { keys, sizing, standard } = *self;
         let (bytes, standard_bytes) = (sizing.byte_len() as u64, standard.bit_len().div_ceil(8));
         let bits_per_key = |bytes: u64| bytes as f64 * 8.0 / keys as f64;
         json!({
             "keys": keys,
+            "modules": sizing.n_modules(),
             "blocks": sizing.n_blocks(),
             "bytes": bytes,
             "bits_per_key": bits_per_key(bytes),
             "k": sizing.k(),
             "false_positive_rate": sizing.fpr(keys as u64),
-            "modular": modular.map(|modular| json!({
-                "modules": modular.n_modules(),
-                "blocks": modular.n_blocks(),
-                "bytes": modular.byte_len(),
-                "bits_per_key": bits_per_key(modular.byte_len() as u64),
-                "k": modular.k(),
-                "false_positive_rate": modular.fpr(keys as u64),
-                "lines_if_absent": lines_if_absent(keys, modular),
-            })),
+            "lines_if_absent": lines_if_absent(keys, sizing),
             "standard": {
                 "bits": standard.bit_len(),
                 "bytes": standard_bytes,
@@ -193,46 +187,51 @@ impl Plan {
     }
 
     fn table(&self) -> String {
-        let Self { keys, sizing, modular, standard } = *self;
+        let Self { keys, sizing, standard } = *self;
         let mut table = String::new();
         // Large numbers need wider columns.
         let width = grouped((sizing.byte_len() as u64).max(keys as u64)).len().max(16) + 2;
-        let mut row =
-            |name: &str, ours: String, modules: &dyn Fn(ModularSizing) -> String, theirs: String| {
-                let modules =
-                    modular.map_or(String::new(), |modular| format!("{:>width$}", modules(modular)));
-                table += &format!("{name:24}{ours:>width$}{modules}{theirs:>width$}\n");
-            };
+        let mut row = |name: &str, ours: String, theirs: String| {
+            table += &format!("{name:24}{ours:>width$}{theirs:>width$}\n");
+        };
         let bytes = [sizing.byte_len() as u64, standard.bit_len().div_ceil(8)];
-        let ours = if modular.is_some() { "1 module" } else { "bloomline" };
-        row("", ours.into(), &|it| format!("{} modules", it.n_modules()), "standard filter".into());
-        row("keys", grouped(keys as u64), &|_| grouped(keys as u64), grouped(keys as u64));
-        row("size", size(bytes[0]), &|it| size(it.byte_len() as u64), size(bytes[1]));
-        row("bytes", grouped(bytes[0]), &|it| grouped(it.byte_len() as u64), grouped(bytes[1]));
+        let n_modules = sizing.n_modules();
+        row("", "bloomline".into(), "standard filter".into());
+        row("keys", grouped(keys as u64), grouped(keys as u64));
+        row("size", size(bytes[0]), size(bytes[1]));
+        row("bytes", grouped(bytes[0]), grouped(bytes[1]));
         let bits = |bytes: u64| format!("{:.2}", bytes as f64 * 8.0 / keys as f64);
-        row("bits per key", bits(bytes[0]), &|it| bits(it.byte_len() as u64), bits(bytes[1]));
-        let each = |it: ModularSizing, number: u64| format!("{} × {}", it.n_modules(), grouped(number));
-        let k = sizing.k().to_string();
-        row("k, probes per key", k, &|it| each(it, it.k().into()), standard.k().to_string());
-        let blocks = grouped(sizing.n_blocks() as u64);
-        row("blocks of 64 bytes", blocks, &|it| each(it, it.n_blocks() as u64), "-".into());
+        row("bits per key", bits(bytes[0]), bits(bytes[1]));
+        let (mut k, mut lines) = (sizing.k().to_string(), "1".to_owned());
+        if n_modules > 1 {
+            row("modules", n_modules.to_string(), "-".into());
+            k = format!("{n_modules} × {k}");
+            lines = format!("{:.2}", lines_if_absent(keys, sizing));
+        }
+        row("k, probes per key", k, standard.k().to_string());
+        row("blocks of 64 bytes", grouped(sizing.n_blocks() as u64), "-".into());
         let most = format!("up to {}", standard.k());
-        let lines = |it| format!("{:.2}", lines_if_absent(keys, it));
-        row("cache lines, absent key", "1".into(), &lines, most.clone());
-        row("cache lines, present key", "1".into(), &|it| it.n_modules().to_string(), most);
-        row("", String::new(), &|_| String::new(), String::new());
-        row("FPR with", String::new(), &|_| String::new(), String::new());
+        row("cache lines, absent key", lines, most.clone());
+        row("cache lines, present key", n_modules.to_string(), most);
+        row("", String::new(), String::new());
+        row("FPR with", String::new(), String::new());
+        let least = self.least();
         for keys in [keys / 2, keys, keys.saturating_mul(2)].into_iter().filter(|&keys| keys > 0) {
-            let rate = |rate| if rate < LEAST { format!("under {LEAST:.0e}") } else { percent(rate) };
+            let rate = |rate| if rate < least { format!("under {least:.0e}") } else { percent(rate) };
             let (name, keys) = (format!("{:>23}", counted(keys as u64, "key")), keys as u64);
-            row(&name, rate(sizing.fpr(keys)), &|it| rate(it.fpr(keys)), rate(standard.fpr(keys)));
+            row(&name, rate(sizing.fpr(keys)), rate(standard.fpr(keys)));
         }
         table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
     }
 
+    /// Lower rates are not shown.
+    fn least(&self) -> f64 {
+        LEAST.powi(self.sizing.n_modules() as i32).max(LEAST_SHOWN)
+    }
+
     /// The false-positive rate while the filter fills, up to twice its keys.
     fn plot(&self, path: &Path) -> Result<()> {
-        let Self { keys, sizing, modular, standard } = *self;
+        let Self { keys, sizing, standard } = *self;
         let points = |fpr: &dyn Fn(u64) -> f64| {
             let point = |i: usize| {
                 let keys = (keys as f64 * i as f64 / 50.0).max(1.0);
@@ -242,26 +241,22 @@ impl Plan {
         };
         let ours = points(&|keys| sizing.fpr(keys));
         let theirs = points(&|keys| standard.fpr(keys));
-        if ours.last().is_none_or(|point| point.1 < LEAST.log10()) {
-            bail!("{}: nothing to plot, as the FPR stays under {LEAST:.0e} (omit --plot)", path.display());
+        let least = self.least();
+        if ours.last().is_none_or(|point| point.1 < least.log10()) {
+            bail!("{}: nothing to plot, as the FPR stays under {least:.0e} (omit --plot)", path.display());
         }
         // The rate of an almost empty filter is below the plot.
-        let lowest = (ours[24].1.min(theirs[24].1) - 1.0).floor().max(LEAST.log10());
+        let lowest = (ours[24].1.min(theirs[24].1) - 1.0).floor().max(least.log10());
         let visible =
             |points: Vec<(f64, f64)>| points.into_iter().filter(|point| point.1 >= lowest).collect();
-        let shape = format!("{}, k = {}: ", size(sizing.byte_len() as u64), sizing.k());
-        let (shape, name) =
-            if modular.is_some() { ("", "bloomline, 1 module") } else { (&*shape, "bloomline") };
-        let line = |name: String, color, points| Line { name, color, points: visible(points) };
-        let lines = [
-            Some(line(name.into(), ORANGE, ours)),
-            modular.map(|it| {
-                line(format!("bloomline, {} modules", it.n_modules()), PURPLE, points(&|keys| it.fpr(keys)))
-            }),
-            Some(line("standard filter".into(), BLUE, theirs)),
-        ];
+        let line = |name: &str, color, points| Line { name: name.into(), color, points: visible(points) };
+        let modules = match sizing.n_modules() {
+            1 => String::new(),
+            n_modules => format!("{n_modules} modules, "),
+        };
+        let (bytes, k) = (size(sizing.byte_len() as u64), sizing.k());
         Chart {
-            title: &format!("{shape}false-positive rate as keys are added"),
+            title: &format!("{bytes}, {modules}k = {k}: false-positive rate as keys are added"),
             x: Axis { title: "distinct keys", range: 0.0..2.0 * keys as f64, n_labels: 11, label: &short },
             y: Axis {
                 title: "false-positive rate",
@@ -270,7 +265,7 @@ impl Plan {
                 label: &|y| percent(10_f64.powf(y)),
             },
             bars: None,
-            lines: lines.into_iter().flatten().collect(),
+            lines: vec![line("bloomline", ORANGE, ours), line("standard filter", BLUE, theirs)],
             mark: Some((keys as f64, "planned")),
         }
         .write(path)

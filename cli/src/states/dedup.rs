@@ -9,12 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use anyhow::{Error, Result, anyhow, bail, ensure};
 use bloomline::variants::ScalableBloomFilter;
-use bloomline::{BloomFilter, BuildError, StandaloneKind, sizing};
+use bloomline::{BloomFilter, BuildError, Sizing, StandaloneKind};
 use clap::Args;
 use serde_json::json;
 
 use crate::filter_file::FilterFile;
-use crate::fixed::{Filter, Fixed};
 use crate::guard::refuse_state;
 use crate::input::Input;
 use crate::keys::Keys;
@@ -24,7 +23,7 @@ use crate::output::{
     last_note, leads_to, note,
 };
 use crate::signals::{self, lock};
-use crate::state::{FPR, INITIAL_CAPACITY, State, grow_command};
+use crate::state::{FPR, Filter, INITIAL_CAPACITY, State, grow_command};
 use crate::states::grow;
 
 /// Print each distinct line once, where it occurs first
@@ -72,8 +71,8 @@ pub struct Arguments {
     grow: bool,
     /// Highest probability that a new line is dropped [default: 1e-6]
     ///
-    /// At least 8.1e-7; 1.3e-8 with --keys and without --grow. The default with
-    /// --state is that of the state.
+    /// At least 8.1e-7; 5.5e-13 with --keys and without --grow, but a state below
+    /// 1.8e-8 cannot grow later. The default with --state is that of the state.
     #[arg(long, value_name = "FPR", value_parser = numbers::share, allow_negative_numbers = true)]
     fpr: Option<f64>,
     /// Drop what earlier runs printed, and record it in FILE
@@ -135,7 +134,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     outputs.iter().try_for_each(|(option, file)| check_output(option, file.as_deref(), &path, &input))?;
     let [mut dropped, mut summary] =
         [Report::create(&arguments.dropped, true)?, Report::create(&arguments.summary, false)?];
-    let seed = state.filter.as_view().seed();
+    let seed = state.filter.seed();
     // `None` once saved, or if it must not be.
     let seen = Arc::new(Mutex::new(Some(Seen { state, is_saved })));
     if let Some(path) = path.clone() {
@@ -189,7 +188,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         save(&state, path)?;
     }
     ended?;
-    let mut fpr = state.filter.as_view().estimated_fpr();
+    let mut fpr = state.filter.estimated_fpr();
     if state.keys > most_keys {
         let [fpr, requested] = [fpr, state.fpr].map(percent);
         note(format_args!("more distinct keys than expected: FPR now {fpr}, not the requested {requested}"));
@@ -276,8 +275,7 @@ fn new(arguments: &Arguments) -> Result<State> {
     let fpr = arguments.fpr.unwrap_or(FPR);
     let capacity = arguments.keys.unwrap_or(INITIAL_CAPACITY);
     let filter = if arguments.keys.is_some() && !arguments.grow {
-        let filter = BloomFilter::with_bits_per_key(capacity, sizing::bits_per_key(fpr)?)?;
-        Filter::Fixed(Fixed::Blocked(filter))
+        Filter::Fixed(BloomFilter::with_sizing(Sizing::for_fpr(capacity as u64, fpr)?)?)
     } else {
         let filter = ScalableBloomFilter::with_fpr(capacity, fpr);
         Filter::Growing(filter.map_err(|error| match error {
@@ -299,8 +297,7 @@ fn insert_all(filter: &mut Filter, hashes: &[u64], room: u64, is_new: &mut Vec<b
     is_new.clear();
     let mut n_new = 0;
     let filter = match filter {
-        Filter::Fixed(Fixed::Blocked(filter)) => filter,
-        Filter::Fixed(Fixed::Modular(_)) => unreachable!("no state has modules"),
+        Filter::Fixed(filter) => filter,
         // There is always room in it.
         Filter::Growing(filter) => {
             let inserted = filter.try_insert_batch(hashes, |new| {
@@ -314,7 +311,7 @@ fn insert_all(filter: &mut Filter, hashes: &[u64], room: u64, is_new: &mut Vec<b
         if n_new == room && !filter.contains_hash(hash) {
             return (n_new, Some(Stop::Full));
         }
-        hashes.get(i + AHEAD).into_iter().for_each(|&later| filter.prefetch(later));
+        hashes.get(i + AHEAD).into_iter().for_each(|&later| filter.prefetch_insert(later));
         is_new.push(filter.insert_hash(hash));
         n_new += u64::from(is_new[i]);
     }
@@ -363,20 +360,13 @@ fn full(arguments: &Arguments, state: &State) -> Error {
     let Some(path) = &arguments.state else {
         return anyhow!("{most} (raise --keys, or add --grow)");
     };
-    let name = path.display();
-    if state.is_overfull() {
-        return match state.enough_to_grow() {
-            Some(fpr) => {
-                anyhow!("{name}: {most} (run `{}`, then dedup again)", grow_command(path, None, Some(fpr)))
-            }
-            None => anyhow!("{name}: {most} (begin another state)"),
-        };
-    }
-    let again = if arguments.fpr.is_some() { "again without --fpr" } else { "again" };
-    anyhow!(
-        "{name}: {most}; the lines printed are recorded (run `{}`, then dedup {again})",
-        grow_command(path, None, None)
-    )
+    let (name, is_overfull) = (path.display(), state.is_overfull());
+    let remedy = state.enough_to_grow().map_or("begin another state".into(), |fpr| {
+        let again = if is_overfull || arguments.fpr.is_none() { "again" } else { "again without --fpr" };
+        format!("run `{}`, then dedup {again}", grow_command(path, None, is_overfull.then_some(fpr)))
+    });
+    let recorded = if is_overfull { "" } else { "; the lines printed are recorded" };
+    anyhow!("{name}: {most}{recorded} ({remedy})")
 }
 
 fn refused(error: BuildError, has_state: bool) -> Error {

@@ -10,11 +10,10 @@ use clap::Args;
 use serde_json::json;
 
 use crate::filter_file::FilterFile;
-use crate::fixed::{Filter, Fixed};
 use crate::guard::refuse_state;
 use crate::numbers::{self, counted, percent};
 use crate::output::{FileLock, NewFile, Printer, check_json, followed, is_stream, leads_to, note};
-use crate::state::{FPR, INITIAL_CAPACITY, State, grow_command};
+use crate::state::{FPR, Filter, INITIAL_CAPACITY, State, grow_command};
 
 /// Let a state of dedup take any number of lines
 #[derive(Args)]
@@ -119,7 +118,8 @@ pub fn is_a_filter(path: &Path, file: &FilterFile) -> Error {
     let output = if output == path { path.with_extension("dedup.state") } else { output };
     let Some(fpr) = state.enough_to_grow() else {
         return anyhow!(
-            "{name}: a filter, not a state of dedup, and too full to make one of it (name another file)"
+            "{name}: a filter, not a state of dedup, and too full or of too many modules to make one of it (name \
+             another file)"
         );
     };
     let fpr = (!state.requests(fpr)).then_some(fpr);
@@ -136,14 +136,12 @@ fn state_of(file: &FilterFile) -> Result<State> {
         let (capacity, keys, fpr) = (filter.initial_capacity(), filter.inserted_keys(), filter.fpr());
         return Ok(State { filter: Filter::Growing(filter), capacity, keys, fpr, rule: None });
     }
-    let Fixed::Blocked(filter) = file.fixed()? else {
-        bail!("{}: a modular filter, not a blocked filter (build it with --modules 1)", file.name);
-    };
+    let filter = file.filter()?;
     let keys = filter
         .known_keys()
         .or_else(|| filter.estimated_keys().map(numbers::at_most))
         .ok_or_else(|| anyhow!("{}: too full to estimate its keys (build a larger filter)", file.name))?;
-    let filter = Filter::Fixed(Fixed::Blocked(filter));
+    let filter = Filter::Fixed(filter);
     Ok(State { filter, capacity: keys.max(1), keys, fpr: FPR, rule: None })
 }
 
@@ -151,8 +149,7 @@ fn grown(arguments: &Arguments, state: State, is_filter: bool) -> Result<State> 
     let name = arguments.state.display();
     let (is_overfull, enough) = (state.is_overfull(), state.enough_to_grow());
     let filter = match state.filter {
-        Filter::Fixed(Fixed::Blocked(filter)) => filter,
-        Filter::Fixed(Fixed::Modular(_)) => unreachable!("no state has modules"),
+        Filter::Fixed(filter) => filter,
         Filter::Growing(_) => {
             let requested = percent(state.fpr);
             ensure!(
@@ -162,8 +159,14 @@ fn grown(arguments: &Arguments, state: State, is_filter: bool) -> Result<State> 
             return Ok(state);
         }
     };
+    let (n_modules, again) = (filter.n_modules(), "begin another state");
+    ensure!(
+        n_modules <= 2,
+        "{name}: has {n_modules} modules, and only filters of one or two can grow ({})",
+        if is_filter { "build it with --modules 2" } else { again }
+    );
     let rate = percent(filter.estimated_fpr());
-    let remedy = enough.map_or("begin another state".into(), |fpr| {
+    let remedy = enough.map_or(again.into(), |fpr| {
         format!("run `{}`", grow_command(&arguments.state, arguments.output.as_deref(), Some(fpr)))
     });
     let fpr = match (arguments.fpr, enough) {
