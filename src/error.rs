@@ -9,7 +9,7 @@ use crate::kind::StandaloneKind;
 use crate::limits::MAX_BITS_PER_KEY;
 use crate::memory::OutOfMemory;
 
-/// A filter, size or index that was requested cannot be built.
+/// A filter or size that was requested cannot be built.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BuildError {
@@ -85,33 +85,6 @@ pub enum BuildError {
         /// Blocks of each module of the filter to be folded.
         n_blocks: usize,
     },
-    /// A partition needs at least one key.
-    #[non_exhaustive]
-    KeysPerPartition {
-        /// The value given.
-        value: usize,
-    },
-    /// The key is not in the order of the bytes, for example because a comparator has a different order, or because
-    /// integers have little-endian bytes. Or two partitions have the same first key.
-    #[non_exhaustive]
-    KeyOrder {
-        /// The first byte, from 0, in which the key differs from the key before it.
-        at: usize,
-    },
-    /// A partition's filter must end below 2^64.
-    #[non_exhaustive]
-    FilterEnd {
-        /// Where the filter starts.
-        offset: u64,
-        /// Its bytes.
-        bytes: u64,
-    },
-    /// The filters have more bytes than the 32-bit offsets of LevelDB's filter block can address.
-    #[non_exhaustive]
-    FilterBlock {
-        /// Bytes of the filters.
-        bytes: u64,
-    },
     /// The seed must be set before the first key, because keys that are in the filter would no longer be found.
     #[non_exhaustive]
     SeedAfterKeys {
@@ -169,20 +142,6 @@ impl fmt::Display for BuildError {
             Self::FoldFactor { factor, n_blocks } => write!(
                 f,
                 "{n_blocks} blocks cannot be folded by {factor}: use a factor that divides {n_blocks}"
-            ),
-            Self::KeysPerPartition { value } => write!(f, "a partition has at least 1 key, not {value}"),
-            Self::KeyOrder { at } => write!(
-                f,
-                "the key is out of order at byte {at}: sort keys by their bytes, or make one filter for the table \
-                 instead of partitions"
-            ),
-            Self::FilterEnd { offset, bytes } => {
-                write!(f, "a filter of {bytes} bytes cannot start at {offset}: it must end below 2^64")
-            }
-            Self::FilterBlock { bytes } => write!(
-                f,
-                "the filters take {bytes} bytes, the limit is {}: make smaller tables, or partition the filters",
-                u32::MAX
             ),
             Self::SeedAfterKeys { seed } => write!(
                 f,
@@ -368,14 +327,6 @@ pub enum DecodeError {
         /// Bytes given.
         found: usize,
     },
-    /// A filter block has no filter for this data block, because it is damaged, or is of a different table.
-    #[non_exhaustive]
-    NoFilter {
-        /// Index of the filter that the data block should have.
-        range: u64,
-        /// Number of filters in the filter block, empty ones included.
-        n_filters: usize,
-    },
     /// The filter's keys were placed by a different hash function than this crate's, so the writer is faulty. Rebuild
     /// the filter.
     #[non_exhaustive]
@@ -466,11 +417,6 @@ impl fmt::Display for DecodeError {
                 f,
                 "a lookup needs {expected} bytes, not {found}: pass those of `range`, no more and no fewer"
             ),
-            Self::NoFilter { range, n_filters } => write!(
-                f,
-                "filter {range} of {n_filters} is empty or does not exist: the filter block is damaged or of another \
-                 table, so rewrite the table"
-            ),
             Self::HashValue { stored, expected } => write!(
                 f,
                 "another hash function placed the keys (check value {stored:#018x}, ours {expected:#018x}): rebuild \
@@ -534,22 +480,12 @@ mod tests {
                 "10 blocks cannot be folded by 3: use a factor that divides 10",
             BuildError::SeedAfterKeys { seed: 9 } =>
                 "seed 0x9 comes too late: set the seed before the first key, or after `clear`",
-            BuildError::KeysPerPartition { value: 0 } =>
-                "a partition has at least 1 key, not 0",
             BuildError::Modules { n_modules: 0, most: 4 } =>
                 "the number of modules must be 1 to 4, not 0",
             BuildError::Modules { n_modules: 2, most: 1 } =>
                 "this kind of filter has one module, not 2: compute the size by `Sizing::for_fpr_within(keys, fpr, 1)`",
             BuildError::BlocksOfModules { n_blocks: 10, n_modules: 3 } =>
                 "10 blocks cannot be divided among 3 modules: use a multiple of 3",
-            BuildError::KeyOrder { at: 3 } =>
-                "the key is out of order at byte 3: sort keys by their bytes, or make one filter for the table \
-                 instead of partitions",
-            BuildError::FilterEnd { offset: u64::MAX, bytes: 9 } =>
-                "a filter of 9 bytes cannot start at 18446744073709551615: it must end below 2^64",
-            BuildError::FilterBlock { bytes: 1 << 32 } =>
-                "the filters take 4294967296 bytes, the limit is 4294967295: make smaller tables, or partition the \
-                 filters",
             BuildError::OutOfMemory { bytes: 64 } =>
                 "out of memory: cannot allocate 64 bytes",
         }
@@ -582,9 +518,6 @@ mod tests {
             DecodeError::Trailer { found: 0x35 } =>
                 "a compact filter ends in a byte from 0x20 to 0x2f, or 0x30 to 0x3f if it has several modules, not 0x35: \
                  the bytes were cut or damaged, or are of a newer version",
-            DecodeError::NoFilter { range: 9, n_filters: 9 } =>
-                "filter 9 of 9 is empty or does not exist: the filter block is damaged or of another table, so rewrite \
-                 the table",
             DecodeError::Slice { start: 3, end: 9, found: 7 } =>
                 "bytes 3 to 9 of 7 do not exist: the range is damaged, or of another file",
             DecodeError::NoChecksum =>

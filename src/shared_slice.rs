@@ -10,9 +10,8 @@ use crate::error::DecodeError;
 /// A part of shared bytes, such as a file in an `Arc<Mmap>`, an `Arc<Vec<u8>>` or an `Arc<[u8]>`. It keeps all of them
 /// in memory as long as it lives, and copies none.
 ///
-/// Use it for an [`OwnedView`](crate::OwnedView) of a table's filter, or a
-/// [`PartitionIndex`](crate::sstable::PartitionIndex). `bytes::Bytes` needs no such type, because it has slices of its
-/// own.
+/// Use it for an [`OwnedView`](crate::OwnedView) of a table's filter. `bytes::Bytes` needs no such type, because it has
+/// slices of its own.
 ///
 /// # Examples
 ///

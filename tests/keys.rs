@@ -8,10 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bloomline::sizing::standard::StandardSizing;
-use bloomline::sstable::{
-    FilterBlockBuilder, FilterBlockReader, FilterPolicy, PartitionIndex, PartitionIndexBuilder,
-    PartitionedFilterBuilder,
-};
+use bloomline::sstable::FilterPolicy;
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{
     AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, FilterBuilder, Key, OwnedView, SharedSlice,
@@ -132,12 +129,6 @@ fn integers_are_keys_of_policies_and_frontiers() {
     let (policy, mut filter) = (FilterPolicy::with_fpr(1e-6).unwrap(), Vec::new());
     policy.create_filter([1_u32, 2, 3], &mut filter);
     assert!(policy.key_may_match(3_i64, &filter) && !policy.key_may_match(4, &filter));
-    let mut blocks = FilterBlockBuilder::new(&policy);
-    blocks.start_block(0);
-    blocks.insert(1);
-    let block = blocks.finish().unwrap();
-    let blocks = FilterBlockReader::new(&block).unwrap();
-    assert!(blocks.key_may_match(0, 1_u8) && !blocks.key_may_match(0, 2));
     let mut frontier = Frontier::with_fpr(100, 1e-6).unwrap();
     assert!(frontier.insert(7_u32) && !frontier.insert(7) && frontier.contains(7_u64));
     assert_eq!(frontier.pop(), Some(7));
@@ -165,22 +156,7 @@ fn debug_output_is_short_however_many_keys_there_are() {
     assert_short(&SharedSlice::new(Arc::new(compact), 0..9).unwrap());
     assert_short(&AtomicBloomFilter::from(filter));
 
-    let policy = FilterPolicy::with_bits_per_key(10.0).unwrap();
-    assert_short(&policy);
-    let mut blocks = FilterBlockBuilder::new(&policy);
-    let mut partitions = PartitionedFilterBuilder::new(&policy, 2_000_000).unwrap();
-    let mut index = PartitionIndexBuilder::new();
-    for key in keys.clone().step_by(10) {
-        blocks.start_block(u64::from(key) << 6);
-        blocks.insert(key);
-        _ = partitions.insert(key.to_be_bytes(), &mut Vec::new()).unwrap();
-        index.add(key.to_be_bytes(), key.into(), 9).unwrap();
-    }
-    assert_short(&blocks);
-    assert_short(&partitions);
-    assert_short(&index);
-    assert_short(&FilterBlockReader::new(&blocks.finish().unwrap()).unwrap());
-    assert_short(&PartitionIndex::new(index.finish()).unwrap());
+    assert_short(&FilterPolicy::with_bits_per_key(10.0).unwrap());
 
     let mut scalable = ScalableBloomFilter::with_fpr(1, 0.01).unwrap();
     let mut standard = StandardBloomFilter::with_fpr(1_000_000, 0.01).unwrap();

@@ -8,7 +8,6 @@ use std::ops::RangeInclusive;
 use std::ptr;
 
 use bloomline::bank::{BankError, BankView, FilterBank};
-use bloomline::sstable::{Ended, FilterPolicy, PartitionedFilterBuilder};
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{
     AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, BuildError, DecodeError, FilterBuilder, Sizing,
@@ -152,60 +151,6 @@ fn a_builder_keeps_its_keys() {
             },
         );
         assert!(failures != 0);
-    }
-}
-
-/// Inserts the key, or finishes, with this many allocations. Returns the first key of a partition that ended.
-fn partition(
-    builder: &mut PartitionedFilterBuilder,
-    key: Option<&Vec<u8>>,
-    filters: &mut Vec<u8>,
-    allowed: usize,
-) -> Result<Option<Vec<u8>>, BuildError> {
-    ALLOWED.set(allowed);
-    let result = match key {
-        Some(key) => builder.insert(key, filters),
-        None => builder.finish(filters),
-    };
-    ALLOWED.set(usize::MAX);
-    result.map(|ended| match ended {
-        Ended::Partition(first_key) => Some(first_key.to_vec()),
-        Ended::Nothing => None,
-    })
-}
-
-#[test]
-fn a_partition_keeps_its_keys() {
-    let policy = FilterPolicy::with_bits_per_key(10.0).unwrap();
-    // Keys that are longer and longer, so that the first and the last one need memory too.
-    let keys: Vec<Vec<u8>> = (1..=50).map(|n| vec![n; usize::from(n)]).collect();
-    for keys_per_partition in [1, 7, 49] {
-        let (firsts, mut expected): (Vec<_>, _) =
-            (keys.chunks(keys_per_partition).map(|keys| keys[0].clone()).collect(), Vec::new());
-        keys.chunks(keys_per_partition).for_each(|keys| policy.create_filter(keys, &mut expected));
-        let steps: Vec<_> = keys.iter().map(Some).chain([None]).collect();
-        let (mut tested, mut allowed, mut failures) = (0, 0, 0);
-        while tested < steps.len() {
-            // A new builder each time, because memory that was reserved before a failure stays reserved.
-            let mut builder = PartitionedFilterBuilder::new(&policy, keys_per_partition).unwrap();
-            let (mut partitions, mut filters, mut failed) = (Vec::new(), Vec::new(), false);
-            for (step, &key) in steps.iter().enumerate() {
-                let before = filters.clone();
-                let limit = if step == tested { allowed } else { usize::MAX };
-                let mut result = partition(&mut builder, key, &mut filters, limit);
-                if let Err(error) = result {
-                    assert!(error.is_out_of_memory(), "{error:?}");
-                    assert_eq!(filters, before);
-                    failed = true;
-                    result = partition(&mut builder, key, &mut filters, usize::MAX);
-                }
-                partitions.extend(result.unwrap());
-            }
-            assert_eq!((&partitions, &filters), (&firsts, &expected));
-            failures += usize::from(failed);
-            (tested, allowed) = if failed { (tested, allowed + 1) } else { (tested + 1, 0) };
-        }
-        assert!(failures > 10, "{keys_per_partition}: only {failures} allocations");
     }
 }
 

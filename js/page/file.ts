@@ -5,7 +5,7 @@ import { after, byId, chosen, complain, make, messageOf, onChoice, say } from ".
 import { keysOf, shown } from "./keys.js";
 import { count, percent, size as sizeText } from "./numbers.js";
 
-/** How a bank's file ends: docs/format.md, section 13. */
+/** How a bank's file ends: docs/format.md, section 12. */
 const BANK = "\x89blbnk\r\n";
 /** Answers that are listed. */
 const LISTED = 1000;

@@ -1,4 +1,4 @@
-// Files of the format: docs/format.md, sections 5 and 13. Damaged bytes are an error, never a trap or a lost key.
+// Files of the format: docs/format.md, sections 5 and 12. Damaged bytes are an error, never a trap or a lost key.
 
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";

@@ -1,7 +1,7 @@
 //! Any bytes decode to an error or a working filter, never a panic, a read past the end or a large allocation.
 
 use arbitrary::Arbitrary;
-use bloomline::sstable::{FilterBlockReader, FilterPolicy, PartitionIndex};
+use bloomline::sstable::FilterPolicy;
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, DecodeError, OwnedView};
 use xxhash_rust::xxh64::xxh64;
@@ -38,51 +38,6 @@ pub fn check(input: Input<'_>) {
     scalable_decoder_survives(&bytes);
     frontier_decoder_survives(&bytes);
     frontier_decoder_survives(&forge_frontier(&bytes, key.len() as u64));
-    filter_block_survives(&bytes, key);
-    partition_index_survives(&bytes, key);
-    if let Some(forged) = forge_index(&bytes) {
-        partition_index_survives(&forged, key);
-    }
-}
-
-/// If a filter block cannot answer, `try_key_may_match` returns an error and `key_may_match` returns true.
-pub fn filter_block_survives(block: &[u8], key: &[u8]) {
-    let (allocated, reader) = allocated_by(|| FilterBlockReader::new(block));
-    assert_eq!(allocated, 0);
-    let Ok(reader) = reader else { return };
-    assert!(reader.n_filters() <= block.len() / 4);
-    let base_log2 = block[block.len() - 1];
-    let starts = (0..=reader.n_filters() as u64).filter_map(|range| range.checked_shl(base_log2.into()));
-    for offset in starts.take(64).chain([1, u64::MAX]) {
-        let (allocated, answer) = allocated_by(|| reader.try_key_may_match(offset, key));
-        assert_eq!(allocated, 0);
-        assert_eq!(reader.key_may_match(offset, key), answer.unwrap_or(true));
-        if let Ok(answer) = answer {
-            let filter = reader.filter_of(offset).expect("it was just queried");
-            assert_eq!(BloomView::from_compact(filter).map(|view| view.contains(key)), Ok(answer));
-        }
-    }
-}
-
-/// Every key has a partition, unless the index is empty.
-fn partition_index_survives(bytes: &[u8], key: &[u8]) {
-    let (allocated, index) = allocated_by(|| PartitionIndex::new(bytes));
-    assert_eq!(allocated, 0);
-    let Ok(index) = index else { return };
-    assert!(index.len() <= bytes.len() / 24);
-    match index.partition_of(key) {
-        None => assert!(index.is_empty()),
-        Some(place) => assert!(place.start <= place.end),
-    }
-}
-
-/// The bytes with the version and checksum of a valid index.
-fn forge_index(bytes: &[u8]) -> Option<Box<[u8]>> {
-    let mut forged: Box<[u8]> = bytes.into();
-    let (body, stored) = forged.split_last_chunk_mut::<8>()?;
-    *body.last_chunk_mut()? = 1_u64.to_le_bytes();
-    *stored = xxh64(body, 0).to_le_bytes();
-    Some(forged)
 }
 
 fn forge(bytes: &[u8]) -> Option<Box<[u8]>> {

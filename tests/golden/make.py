@@ -7,7 +7,7 @@ with these values. Where the two disagree, docs/format.md decides which one is w
     python3 tests/golden/make.py           writes the .tsv and .bin files and banks.rs beside it
     python3 tests/golden/make.py --check   writes nothing; exits 1 if a file differs from what would be written
     python3 tests/golden/make.py --worked  prints the worked examples of docs/format.md: of "Keys of other types", of
-                                           section 6, of modules, and of sections 7, 8 and 13
+                                           section 6, of modules, and of sections 7, 8 and 12
 
 Python 3, standard library only.
 """
@@ -354,7 +354,7 @@ def frontier(queue, filter_, accepted, planned):
     return items + filter_ + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blsiv\r\n"
 
 
-# Section 13: banks.
+# Section 12: banks.
 
 def row_bytes(slots):
     return 1 if slots <= 8 else 2 if slots <= 16 else 4 if slots <= 32 else 8 * ((slots + 63) // 64)
@@ -532,7 +532,7 @@ def probes_of_standard_filters():
 def rust_banks():
     out = ["// Made by tests/golden/make.py from docs/format.md. Do not edit.", ""]
     out += ["/// (bytes, slots, n_blocks, k, seed). Slot s has the keys \"{s}-{i}\", as text, for i in 0..s % 7. Their"]
-    out += ["/// number is unknown if it is 4. bank-3-slots.bin has other keys: docs/format.md, section 13."]
+    out += ["/// number is unknown if it is 4. bank-3-slots.bin has other keys: docs/format.md, section 12."]
     out += ["pub const BANKS: &[(&[u8], usize, usize, u32, u64)] = &["]
     for slots, n_blocks, k, seed in BANKS:
         out += [f"    (include_bytes!(\"bank-{slots}-slots.bin\"), {slots}, {n_blocks}, {k}, {literal(seed)}),"]
@@ -648,7 +648,7 @@ def worked_counting():
 
 
 def worked_bank():
-    """The example of docs/format.md, section 13."""
+    """The example of docs/format.md, section 12."""
     body = worked_bank_file()
     rows = [(row, byte) for row, byte in enumerate(body[:512]) if byte]
     return "\n".join([

@@ -1,4 +1,5 @@
-//! `FilterPolicy`: creates filters from keys, and queries them.
+//! Filters for databases with SSTables like LevelDB's: a [`FilterPolicy`] creates them when you write a table, and queries
+//! them before you read a data block. [Embedding](crate::embedding) lists the mistakes that lose keys.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -130,13 +131,8 @@ impl FilterPolicy {
     /// If no filter has this length or last bytes. The key is then possibly present.
     #[inline]
     pub fn try_key_may_match(&self, key: impl Key, filter: &[u8]) -> Result<bool, DecodeError> {
-        compact_contains(filter, key)
+        // Hashed before the filter is opened, so that nothing has to be saved across the call.
+        let hash = hash_key(key, 0);
+        BloomView::from_compact(filter).map(|view| view.contains_hash(hash))
     }
-}
-
-#[inline]
-pub(super) fn compact_contains(filter: &[u8], key: impl Key) -> Result<bool, DecodeError> {
-    // Hashed before the filter is opened, so that nothing has to be saved across the call.
-    let hash = hash_key(key, 0);
-    BloomView::from_compact(filter).map(|view| view.contains_hash(hash))
 }
