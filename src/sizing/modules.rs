@@ -48,9 +48,9 @@ impl Request {
             Self::Fpr(fpr) => {
                 let same_hash = if most == 1 { 0.0 } else { keys as f64 / TWO_TO_64 };
                 checked_fpr(fpr, LOWEST[most - 1] + same_hash)?;
-                let n_modules = if most_modules.is_some() { most } else { modules_of(fpr) };
                 // Rounding must not push it below the lowest.
                 let of_bits = [fpr, (fpr - same_hash).max(LOWEST[most - 1])];
+                let n_modules = if most_modules.is_some() { most } else { modules_of(of_bits[1]) };
                 let mut bits = [f64::INFINITY; MAX_MODULES];
                 for (of_n, n) in bits.iter_mut().zip(1..=n_modules) {
                     let of_bits = of_bits[usize::from(n > 1)];
@@ -152,6 +152,12 @@ pub fn bits_per_key(fpr: f64) -> Result<f64, BuildError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_that_equal_hashes_push_below_the_lowest_of_three_modules_has_four() {
+        let per_key = Request::Fpr(LOWEST[2] + 1e-15).per_key(1_000_000, None).unwrap();
+        assert!(per_key.n_modules == 4 && per_key.of_many().is_finite());
+    }
 
     #[test]
     fn a_further_module_saves_seven_percent_from_each_rate_of_the_rule_down() {
