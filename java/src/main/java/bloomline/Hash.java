@@ -15,6 +15,7 @@ final class Hash {
     private static final long S1 = 0xe7037ed1a0b428dbL;
     private static final long S2 = 0x8ebc6af09c88c6e3L;
     private static final long S3 = 0x589965cc75374cc3L;
+    private static final long STEP = 0xC4CEB9FE1A85EC53L;
     private static final VarHandle LONG =
             MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
     private static final VarHandle INT = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
@@ -93,6 +94,12 @@ final class Hash {
     /** A number below n: the high word of hash × n. */
     static int below(int n, long hash) {
         return (int) (Math.multiplyHigh(hash, n) + (hash >> 63 & n));
+    }
+
+    /** The hash of a key in the next module. */
+    static long next(long hash) {
+        long step = (hash ^ hash >>> 32) * STEP;
+        return (step ^ step >>> 32) * STEP;
     }
 
     private static void checkSurrogates(String text) {
