@@ -1,9 +1,12 @@
 package bloomline;
 
+import static bloomline.Sizing.check;
+
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.CharBuffer;
 import java.nio.charset.StandardCharsets;
 
 /** The hash of a key's bytes, wyhash final version 3. Section 1 of the format explains the names. */
@@ -31,7 +34,9 @@ final class Hash {
         for (byte one : bytes) {
             // What a lone surrogate has become. Few keys have one, so few are read a second time.
             if (one == '?') {
-                checkSurrogates(text);
+                int at = CharBuffer.wrap(text).mismatch(CharBuffer.wrap(new String(bytes, StandardCharsets.UTF_8)));
+                check(at < 0, "the text has a lone surrogate at %d, which UTF-8 cannot encode: replace it, or pass "
+                        + "bytes", at);
                 break;
             }
         }
@@ -100,14 +105,5 @@ final class Hash {
     static long next(long hash) {
         long step = (hash ^ hash >>> 32) * STEP;
         return (step ^ step >>> 32) * STEP;
-    }
-
-    private static void checkSurrogates(String text) {
-        for (int i = 0; i < text.length(); i = text.offsetByCodePoints(i, 1)) {
-            if (Character.getType(text.codePointAt(i)) == Character.SURROGATE) {
-                throw new IllegalArgumentException("the text has a lone surrogate at " + i
-                        + ", which UTF-8 cannot encode: replace it, or pass bytes");
-            }
-        }
     }
 }
