@@ -1,5 +1,7 @@
 package bloomline;
 
+import static bloomline.Sizing.check;
+
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.ByteBuffer;
@@ -30,7 +32,7 @@ public final class BloomFilter extends BloomView {
      * An empty filter with a false-positive rate of at most {@code fpr} once it holds {@code expectedKeys} distinct
      * keys. Its size is one that {@linkplain Sizing#foldable can be folded}.
      *
-     * @throws IllegalArgumentException if {@code fpr} is not from 1.263e-8 to below 1, or the filter exceeds 2 GiB
+     * @throws IllegalArgumentException if {@code fpr} is not from 5.432e-13 to below 1, or the filter exceeds 2 GiB
      */
     public BloomFilter(long expectedKeys, double fpr) {
         this(Sizing.forFpr(expectedKeys, fpr).foldable(), 0);
@@ -38,7 +40,7 @@ public final class BloomFilter extends BloomView {
 
     /** An empty filter of this size, whose keys are hashed with this seed. Filters of both alike can be united. */
     public BloomFilter(Sizing sizing, long seed) {
-        super(zeroed(Lanes.BLOCK_BYTES * sizing.nBlocks()), sizing.k(), seed, 0);
+        super(zeroed(Lanes.BLOCK_BYTES * sizing.nBlocks()), sizing.nModules(), sizing.k(), seed, 0);
     }
 
     /**
@@ -68,7 +70,12 @@ public final class BloomFilter extends BloomView {
     /** Inserts a key by its hash. Returns {@code true} if it was surely new. */
     public boolean insertHash(long hash) {
         keys = Footer.UNKNOWN_KEYS;
-        return Lanes.insert(bytes, Lanes.BLOCK_BYTES * Hash.below(nBlocks, hash), hash, k);
+        boolean isNew = false;
+        for (int module = 0; module < nBlocks; module += moduleBlocks) {
+            isNew |= Lanes.insert(bytes, block(module, hash), hash, k);
+            hash = Hash.next(hash);
+        }
+        return isNew;
     }
 
     /** Inserts many integers. */
@@ -81,13 +88,11 @@ public final class BloomFilter extends BloomView {
     /**
      * Inserts all keys of {@code other}. The bits are the same as if each key had been inserted here.
      *
-     * @throws IllegalArgumentException if the filters differ in their number of blocks, k or seed
+     * @throws IllegalArgumentException if the filters differ in size or seed
      */
     public void unionWith(BloomView other) {
-        if (other.nBlocks != nBlocks || other.k != k || other.seed() != seed()) {
-            throw new IllegalArgumentException("filters of another size or seed cannot be united: this is " + this
-                    + ", the other " + other + ": build both alike, or fold the larger one");
-        }
+        check(other.sizing().equals(sizing()) && other.seed() == seed(), "filters of another size or seed cannot be "
+                + "united: this is %s, the other %s: build both alike, or fold the larger one", this, other);
         keys = Footer.UNKNOWN_KEYS;
         unite(other);
     }
@@ -108,25 +113,24 @@ public final class BloomFilter extends BloomView {
     /** Returns the standalone bytes, with checksums: a file for every language. */
     public byte[] toStandalone() {
         ByteBuffer lanes = fewestLanes();
-        ByteBuffer footer = Footer.write(lanes, keys, seed(), k);
-        return ByteBuffer.allocate(lanes.limit() + Footer.LENGTH).put(lanes).put(footer).array();
+        ByteBuffer tail = Footer.write(lanes, nModules, keys, seed(), k);
+        return ByteBuffer.allocate(lanes.limit() + tail.limit()).put(lanes).put(tail).array();
     }
 
     /** Writes the standalone bytes to a file or another stream, without copying the filter. */
     public void writeStandalone(OutputStream out) throws IOException {
         ByteBuffer lanes = fewestLanes();
         out.write(lanes.array(), lanes.arrayOffset(), lanes.limit());
-        out.write(Footer.write(lanes, keys, seed(), k).array());
+        out.write(Footer.write(lanes, nModules, keys, seed(), k).array());
     }
 
     /** The fewest lanes that represent the filter: those of a short one, if blocks that share a lane agree in it. */
     private ByteBuffer fewestLanes() {
-        int most = nBlocks % 2 == 0 ? 0 : Math.min(MOST_SHORT_LANES, 4 * nBlocks);
+        int most = nModules > 1 || nBlocks % 2 == 0 ? 0 : Math.min(MOST_SHORT_LANES, 4 * nBlocks);
         for (int count = nBlocks; count <= most; count *= 2) {
             ByteBuffer lanes = ByteBuffer.allocate(8 * count);
             for (int from = 0; from < bytes.limit(); from += 8) {
-                int at = shared(from, lanes.limit());
-                Lanes.set(lanes, at, Lanes.get(lanes, at) | Lanes.get(bytes, from));
+                Lanes.set(lanes, shared(from, lanes.limit()), Lanes.get(bytes, from));
             }
             if (wholeBlocks(lanes).equals(bytes)) {
                 return lanes;

@@ -1,5 +1,7 @@
 package bloomline;
 
+import static bloomline.Sizing.check;
+
 import java.nio.ByteBuffer;
 import java.util.OptionalLong;
 
@@ -15,12 +17,15 @@ public sealed class BloomView extends Filter permits BloomFilter {
     /** Above it, a number of lanes is a multiple of 8. */
     static final int MOST_SHORT_LANES = 63;
 
+    /** Number of blocks of each module. */
+    final int moduleBlocks;
     long keys;
     /** {@code null} for a filter in memory. */
     private Footer footer;
 
-    BloomView(ByteBuffer blocks, int k, long seed, long keys) {
-        super(blocks, blocks.limit() / Lanes.BLOCK_BYTES, k, seed);
+    BloomView(ByteBuffer blocks, int nModules, int k, long seed, long keys) {
+        super(blocks, blocks.limit() / Lanes.BLOCK_BYTES, nModules, k, seed);
+        this.moduleBlocks = nBlocks / nModules;
         this.keys = keys;
     }
 
@@ -44,13 +49,13 @@ public sealed class BloomView extends Filter permits BloomFilter {
      * @throws DecodeException if the bytes are cut, their last 64 are damaged, or they are of another kind or version
      */
     public static BloomView fromStandaloneUnverified(ByteBuffer bytes) {
-        Footer footer = Footer.read(bytes, Footer.Kind.BLOCKED);
+        Footer footer = Footer.read(bytes, Footer.BLOCKED);
         int length = footer.body().limit();
         boolean isWhole = length % Lanes.BLOCK_BYTES == 0;
         boolean isOfLanes = isWhole || length / 8 <= MOST_SHORT_LANES && length % 8 == 0;
         footer.checkSize(isOfLanes && length > 0 && length / 8 == footer.size(), "lanes of 8 bytes");
         ByteBuffer blocks = isWhole ? footer.body() : wholeBlocks(footer.body());
-        BloomView view = new BloomView(blocks, footer.k(), footer.seed(), footer.keys());
+        BloomView view = new BloomView(blocks, footer.nModules(), footer.k(), footer.seed(), footer.keys());
         view.footer = footer;
         return view;
     }
@@ -65,12 +70,31 @@ public sealed class BloomView extends Filter permits BloomFilter {
         if (footer == null) {
             throw new IllegalStateException("a filter in memory has no checksum to compare with");
         }
-        Footer.verify("filter", footer.body(), 0, footer.body().limit(), 0, footer.bodyChecksum());
+        int length = footer.body().limit() / nModules;
+        for (int module = 0; module < nModules; module++) {
+            long stored = Lanes.get(footer.checksums(), 8 * module);
+            Footer.verify("filter", footer.body(), module * length, (module + 1) * length, module, stored);
+        }
     }
 
     @Override
     public final boolean containsHash(long hash) {
-        return Lanes.contain(bytes, Lanes.BLOCK_BYTES * Hash.below(nBlocks, hash), hash, k);
+        return nModules > 1 ? all(hash) : Lanes.contain(bytes, block(0, hash), hash, k);
+    }
+
+    /** For one module it would be 1.6 times as slow, by its branch on the answer, if half of the keys are present. */
+    private boolean all(long hash) {
+        boolean found = true;
+        for (int module = 0; found && module < nBlocks; module += moduleBlocks) {
+            found = Lanes.contain(bytes, block(module, hash), hash, k);
+            hash = Hash.next(hash);
+        }
+        return found;
+    }
+
+    /** Where the block of a hash is in the module that begins with this block. */
+    final int block(int module, long hash) {
+        return Lanes.BLOCK_BYTES * (module + Hash.below(moduleBlocks, hash));
     }
 
     /** A copy of a short filter, whose blocks overlap, side by side: at most 4 kB. */
@@ -88,6 +112,11 @@ public sealed class BloomView extends Filter permits BloomFilter {
         return (at / Lanes.BLOCK_BYTES * Integer.lowestOneBit(length) + at % Lanes.BLOCK_BYTES) % length;
     }
 
+    /** The size, for a filter that can be united with this one. */
+    public final Sizing sizing() {
+        return new Sizing(nBlocks, k, nModules);
+    }
+
     /** Number of distinct keys, if the bytes contain it. */
     public final OptionalLong knownKeys() {
         return keys == Footer.UNKNOWN_KEYS ? OptionalLong.empty() : OptionalLong.of(keys);
@@ -102,14 +131,12 @@ public sealed class BloomView extends Filter permits BloomFilter {
      * Copies the filter, with its number of blocks divided by {@code factor}. Bit for bit, the copy is the filter that
      * would have been built with so many blocks. Its false-positive rate is higher.
      *
-     * @throws IllegalArgumentException if {@code factor} does not divide the number of blocks
+     * @throws IllegalArgumentException if {@code factor} does not divide the number of blocks of each module
      */
     public final BloomFilter toFolded(int factor) {
-        if (factor < 1 || nBlocks % factor != 0) {
-            throw new IllegalArgumentException(String.format(
-                    "%1$d blocks cannot be folded by %2$d: use a factor that divides %1$d", nBlocks, factor));
-        }
-        BloomFilter folded = new BloomFilter(new Sizing(nBlocks / factor, k), seed());
+        check(factor >= 1 && moduleBlocks % factor == 0, "%1$d blocks cannot be folded by %2$d: use a factor that "
+                + "divides %1$d", moduleBlocks, factor);
+        BloomFilter folded = new BloomFilter(new Sizing(nBlocks / factor, k, nModules), seed());
         long all = folded.unite(this);
         // Forged bytes may say that there are no keys, beside bits that are set.
         folded.keys = keys == 0 && all != 0 ? Footer.UNKNOWN_KEYS : keys;

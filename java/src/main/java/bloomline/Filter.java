@@ -15,16 +15,18 @@ import java.nio.ByteBuffer;
  *
  * <p>Any number of threads can look up keys while no thread changes the filter.
  */
-public abstract sealed class Filter permits BloomView, FilterBank, ModularView {
+public abstract sealed class Filter permits BloomView, FilterBank {
     final ByteBuffer bytes;
     final int nBlocks;
+    final int nModules;
     final int k;
     private final long seed;
     private final long mixed;
 
-    Filter(ByteBuffer bytes, int nBlocks, int k, long seed) {
+    Filter(ByteBuffer bytes, int nBlocks, int nModules, int k, long seed) {
         this.bytes = bytes;
         this.nBlocks = nBlocks;
+        this.nModules = nModules;
         this.k = k;
         this.seed = seed;
         this.mixed = Hash.of(seed, 0x9E3779B97F4A7C15L);
@@ -90,12 +92,17 @@ public abstract sealed class Filter permits BloomView, FilterBank, ModularView {
         return Hash.of(key, mixed);
     }
 
-    /** Number of blocks of 64 bytes, of each module or of each filter in a bank. */
+    /** Number of blocks of 64 bytes, of all modules, or of each filter in a bank. */
     public final int nBlocks() {
         return nBlocks;
     }
 
-    /** Probes per key, 1 to 16: the bits that an insert sets and a lookup tests. */
+    /** Number of {@linkplain Sizing modules}, 1 to 16. The filters in a bank have one. */
+    public final int nModules() {
+        return nModules;
+    }
+
+    /** Probes per key, 1 to 16, which are the bits that an insert sets and a lookup tests in each module. */
     public final int k() {
         return k;
     }
@@ -107,6 +114,7 @@ public abstract sealed class Filter permits BloomView, FilterBank, ModularView {
 
     @Override
     public String toString() {
-        return String.format("%s[nBlocks=%d, k=%d, seed=%#x]", getClass().getSimpleName(), nBlocks, k, seed);
+        return String.format("%s[nBlocks=%d, k=%d, nModules=%d, seed=%#x]", getClass().getSimpleName(), nBlocks, k,
+                nModules, seed);
     }
 }

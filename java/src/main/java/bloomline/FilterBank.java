@@ -22,7 +22,7 @@ public final class FilterBank extends Filter {
     private final int rowLength;
 
     private FilterBank(Footer footer, int nSlots) {
-        super(footer.body(), (int) footer.size(), footer.k(), footer.seed());
+        super(footer.body(), (int) footer.size(), 1, footer.k(), footer.seed());
         this.nSlots = nSlots;
         this.rowLength = rowLength(nSlots);
     }
@@ -38,7 +38,7 @@ public final class FilterBank extends Filter {
      * @throws DecodeException if the bytes are cut, damaged, or of another kind or version
      */
     public static FilterBank fromStandalone(ByteBuffer bytes) {
-        Footer footer = Footer.read(bytes, Footer.Kind.BANK);
+        Footer footer = Footer.read(bytes, Footer.BANK);
         // Stored where a single filter has its number of keys.
         int nSlots = Footer.field("number of slots", footer.keys(), 0, MOST_SLOTS);
         ByteBuffer body = footer.body();
@@ -57,7 +57,7 @@ public final class FilterBank extends Filter {
                     "the bank's region %d is damaged: its checksum is %#018x, stored %#018x", block, computed, stored);
             sum += hash;
         }
-        Footer.verify("list of known keys", body, regions, body.limit(), sum, footer.bodyChecksum());
+        Footer.verify("list of known keys", body, regions, body.limit(), sum, Lanes.get(footer.checksums(), 0));
         return new FilterBank(footer, nSlots);
     }
 

@@ -1,9 +1,12 @@
 package bloomline;
 
+import static bloomline.Sizing.check;
+
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.CharBuffer;
 import java.nio.charset.StandardCharsets;
 
 /** The hash of a key's bytes, wyhash final version 3. Section 1 of the format explains the names. */
@@ -15,6 +18,7 @@ final class Hash {
     private static final long S1 = 0xe7037ed1a0b428dbL;
     private static final long S2 = 0x8ebc6af09c88c6e3L;
     private static final long S3 = 0x589965cc75374cc3L;
+    private static final long STEP = 0xC4CEB9FE1A85EC53L;
     private static final VarHandle LONG =
             MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
     private static final VarHandle INT = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
@@ -30,7 +34,9 @@ final class Hash {
         for (byte one : bytes) {
             // What a lone surrogate has become. Few keys have one, so few are read a second time.
             if (one == '?') {
-                checkSurrogates(text);
+                int at = CharBuffer.wrap(text).mismatch(CharBuffer.wrap(new String(bytes, StandardCharsets.UTF_8)));
+                check(at < 0, "the text has a lone surrogate at %d, which UTF-8 cannot encode: replace it, or pass "
+                        + "bytes", at);
                 break;
             }
         }
@@ -95,12 +101,9 @@ final class Hash {
         return (int) (Math.multiplyHigh(hash, n) + (hash >> 63 & n));
     }
 
-    private static void checkSurrogates(String text) {
-        for (int i = 0; i < text.length(); i = text.offsetByCodePoints(i, 1)) {
-            if (Character.getType(text.codePointAt(i)) == Character.SURROGATE) {
-                throw new IllegalArgumentException("the text has a lone surrogate at " + i
-                        + ", which UTF-8 cannot encode: replace it, or pass bytes");
-            }
-        }
+    /** The hash of a key in the next module. */
+    static long next(long hash) {
+        long step = (hash ^ hash >>> 32) * STEP;
+        return (step ^ step >>> 32) * STEP;
     }
 }

@@ -2,21 +2,29 @@ package bloomline;
 
 import java.io.Serializable;
 import java.util.Arrays;
+import java.util.function.IntToDoubleFunction;
+import java.util.stream.IntStream;
 
 /**
- * The size of a filter: its number of blocks of 64 bytes, and its probes per key, 1 to 16.
+ * The size of a filter: its number of blocks of 64 bytes, its probes per key in each module, 1 to 16, and the number of
+ * modules that the blocks are divided into, 1 to 16.
+ *
+ * <p>Modules are filters with hashes of their own that must all have a key. Low rates need fewer bits in several
+ * modules, but a lookup of a present key reads a cache line of each. Computed sizes have one module for rates down to
+ * about 0.05%, and two below, because a further module is made only where it saves at least 7% of the bits.
  *
  * <p>Sizes are computed by a model of the false-positive rate that is exact for random hashes, and are those of every
  * language.
  */
-public record Sizing(int nBlocks, int k) implements Serializable {
+public record Sizing(int nBlocks, int k, int nModules) implements Serializable {
+    static final int MOST_MODULES = 16;
     /** So that the standalone bytes fit into an array. */
-    private static final int MOST_BLOCKS = (Integer.MAX_VALUE - 8 - Footer.LENGTH) / Lanes.BLOCK_BYTES;
+    private static final int MOST_BLOCKS = (Integer.MAX_VALUE - 8 - Footer.MOST_LENGTH) / Lanes.BLOCK_BYTES;
 
     private static final double BLOCK_BITS = 512;
     private static final double MAX_BITS_PER_KEY = 64;
-    /** The rate at the most bits per key. */
-    private static final double MIN_FPR = 1.263e-8;
+    /** The rates of one to four modules at the most bits per key. A fifth would hardly save anything. */
+    private static final double[] LOWEST = {1.263e-8, 3.05e-11, 2.142e-12, 5.432e-13};
 
     /** Entry i is the bits per key from which k = i + 2 has a lower rate than k = i + 1, or for k = 9 saves 1% of them. */
     private static final double[] ONE_MORE_PROBE = {
@@ -32,74 +40,139 @@ public record Sizing(int nBlocks, int k) implements Serializable {
     private static final double[][] FACTORS = {{1}, {1, -1}, {1, -127 / 64.0, 63 / 64.0}};
 
     /**
-     * @throws IllegalArgumentException if {@code nBlocks} is not from 1 to 33,554,430, which is 2 GiB, or {@code k} not
-     *     from 1 to 16
+     * @throws IllegalArgumentException if {@code nBlocks} is not from 1 to 33,554,428, which is 2 GiB, or {@code k} or
+     *     {@code nModules} not from 1 to 16, or {@code nModules} does not divide {@code nBlocks}
      */
     public Sizing {
-        if (nBlocks < 1 || nBlocks > MOST_BLOCKS) {
-            throw new IllegalArgumentException("a filter has 1 to " + MOST_BLOCKS + " blocks, not " + nBlocks);
-        }
-        if (k < 1 || k > 16) {
-            throw new IllegalArgumentException("probes per key must be 1 to 16, not " + k);
-        }
+        check(nBlocks >= 1 && nBlocks <= MOST_BLOCKS, "a filter has 1 to %d blocks, not %d", MOST_BLOCKS, nBlocks);
+        check(k >= 1 && k <= 16, "probes per key must be 1 to 16, not %d", k);
+        checkModules(nModules);
+        check(nBlocks % nModules == 0, "%d blocks cannot be divided among %d modules: use a multiple of %2$d", nBlocks,
+                nModules);
+    }
+
+    /** A size of one module. */
+    public Sizing(int nBlocks, int k) {
+        this(nBlocks, k, 1);
     }
 
     /**
      * The smallest filter whose false-positive rate is at most {@code fpr} once it holds {@code expectedKeys} distinct
-     * keys.
+     * keys. A further module is made only if it saves at least 7% of the bits.
      *
-     * @throws IllegalArgumentException if {@code fpr} is not from 1.263e-8 to below 1, or the filter exceeds 2 GiB
+     * @throws IllegalArgumentException if {@code fpr} is not from 5.432e-13, plus {@code expectedKeys} ÷ 2^64, to below
+     *     1, or the filter exceeds 2 GiB
      */
     public static Sizing forFpr(long expectedKeys, double fpr) {
-        if (!(fpr >= MIN_FPR && fpr < 1)) {
-            throw new IllegalArgumentException("a false-positive rate must be " + MIN_FPR + " to below 1, not " + fpr);
-        }
-        return forBitsPerKey(expectedKeys, leastBitsPerKey(fpr));
+        return forFpr(expectedKeys, fpr, LOWEST.length, true);
+    }
+
+    /**
+     * As {@link #forFpr(long, double)}, but with at most {@code mostModules} modules, where each further one has to
+     * save only 1% of the bits. Pass 1 if most lookups are of present keys, which read a cache line of each module, and
+     * 4 if the last percent of the bits matters more than time. Computed sizes never have more than four.
+     *
+     * @throws IllegalArgumentException as {@link #forFpr(long, double)}, but the lowest rates of one to four modules
+     *     are 1.263e-8, 3.05e-11, 2.142e-12 and 5.432e-13, or if {@code mostModules} is not from 1 to 16
+     */
+    public static Sizing forFpr(long expectedKeys, double fpr, int mostModules) {
+        return forFpr(expectedKeys, fpr, checkModules(mostModules), false);
+    }
+
+    private static Sizing forFpr(long keys, double fpr, int most, boolean isRule) {
+        // The probability that an absent key has a key's hash, which counts beside the low rates of several modules.
+        double sameHash = most == 1 ? 0 : keys / 0x1p64;
+        double lowest = LOWEST[most - 1];
+        check(fpr >= lowest + sameHash && fpr < 1, "a false-positive rate must be %s to below 1, not %s: raise it, or "
+                + "use an exact structure", lowest + sameHash, fpr);
+        double rest = Math.max(fpr - sameHash, lowest);
+        int byRule = rest > 4.966e-4 ? 1 : rest > 1.8e-8 ? 2 : rest > LOWEST[2] ? 3 : 4;
+        return best(keys, isRule ? byRule : most, isRule ? 0.93 : 0.99, n -> leastBitsPerKey(n == 1 ? fpr : rest, n));
     }
 
     /**
      * A filter with {@code bitsPerKey} bits for each of {@code expectedKeys} distinct keys, rounded up to whole blocks,
-     * with the best k.
+     * with the best k, and as many modules as {@link #forFpr(long, double)} has for its rate.
      *
      * @throws IllegalArgumentException if {@code bitsPerKey} is not above 0 and at most 64, or the filter exceeds 2 GiB
      */
     public static Sizing forBitsPerKey(long expectedKeys, double bitsPerKey) {
-        if (!(bitsPerKey > 0 && bitsPerKey <= MAX_BITS_PER_KEY)) {
-            throw new IllegalArgumentException("bits per key must be above 0 and at most 64, not " + bitsPerKey);
-        }
-        double nBlocks = Math.max(Math.ceil(expectedKeys * bitsPerKey / BLOCK_BITS), 1);
-        if (expectedKeys < 0 || nBlocks > MOST_BLOCKS) {
-            throw new IllegalArgumentException(expectedKeys + " keys of " + bitsPerKey
-                    + " bits each are not 0 to 2 GiB: split the keys over several filters");
-        }
-        return new Sizing((int) nBlocks, bestK(nBlocks * BLOCK_BITS / Math.max(expectedKeys, 1)));
+        return ofBits(expectedKeys, bitsPerKey, bitsPerKey < 17.454_28 ? 1 : bitsPerKey < 42.421 ? 2 : 3);
     }
 
     /**
-     * This size with the number of blocks rounded up to one with many divisors, at most 1% more or one block, so that
-     * the filter {@linkplain BloomView#toFolded can be folded}.
+     * As {@link #forBitsPerKey(long, double)}, but with at most {@code mostModules} modules, where each further one has
+     * to make room for only 1% more keys at the same rate.
+     *
+     * @throws IllegalArgumentException as {@link #forBitsPerKey(long, double)}, or if {@code mostModules} is not from 1
+     *     to 16
+     */
+    public static Sizing forBitsPerKey(long expectedKeys, double bitsPerKey, int mostModules) {
+        int nModules = 1;
+        for (int n = 2; n <= checkModules(mostModules); n++) {
+            boolean saves = rate(power(0.99, n - nModules) * bitsPerKey, n) <= rate(bitsPerKey, nModules);
+            nModules = saves ? n : nModules;
+        }
+        return ofBits(expectedKeys, bitsPerKey, nModules);
+    }
+
+    private static Sizing ofBits(long keys, double bits, int nModules) {
+        check(bits > 0 && bits <= MAX_BITS_PER_KEY, "bits per key must be above 0 and at most 64, not %s", bits);
+        // Rounding to whole blocks of each module adds up to 1%.
+        return best(keys, nModules, 1.01, n -> bits);
+    }
+
+    /** Returns the most modules of a computed size, if a caller allows as many as this valid number. */
+    private static int checkModules(int nModules) {
+        check(nModules >= 1 && nModules <= MOST_MODULES, "the number of modules must be 1 to 16, not %d", nModules);
+        return Math.min(nModules, LOWEST.length);
+    }
+
+    /**
+     * A size of one to {@code most} modules, each further one of which leaves at most this share of the blocks. Bits
+     * per key are infinite where the rate is out of reach.
+     */
+    private static Sizing best(long keys, int most, double left, IntToDoubleFunction bitsPerKey) {
+        double nBlocks = Double.POSITIVE_INFINITY;
+        int nModules = 0;
+        for (int n = 1; n <= most; n++) {
+            double ofN = n * Math.max(Math.ceil(keys * (bitsPerKey.applyAsDouble(n) / n) / BLOCK_BITS), 1);
+            if (ofN <= power(left, n - nModules) * nBlocks) {
+                nBlocks = ofN;
+                nModules = n;
+            }
+        }
+        check(keys >= 0 && nBlocks <= MOST_BLOCKS, "a filter has 0 or more keys in 1 to %d blocks, not %d in %.0f: split "
+                + "the keys over several filters", MOST_BLOCKS, keys, nBlocks);
+        return new Sizing((int) nBlocks, bestK(nBlocks / nModules * BLOCK_BITS / Math.max(keys, 1)), nModules);
+    }
+
+    /**
+     * This size with the number of blocks rounded up to one with many divisors, at most 1% more or one block of each
+     * module, so that the filter {@linkplain BloomView#toFolded can be folded}.
      */
     public Sizing foldable() {
-        int step = 2;
-        for (int next : FOLDABLE) {
-            step = next - 1 <= nBlocks / 100 ? next : step;
+        int ofEach = nBlocks / nModules;
+        int step = IntStream.of(FOLDABLE).filter(next -> next - 1 <= ofEach / 100).max().orElse(2);
+        return new Sizing(Math.min((ofEach + step - 1) / step * step, MOST_BLOCKS / nModules) * nModules, k, nModules);
+    }
+
+    /** Throws, with the numbers in the message, unless the condition holds. */
+    static void check(boolean holds, String message, Object... numbers) {
+        if (!holds) {
+            throw new IllegalArgumentException(String.format(message, numbers));
         }
-        return new Sizing(Math.min((nBlocks + step - 1) / step * step, MOST_BLOCKS), k);
     }
 
     private static int bestK(double bitsPerKey) {
         return 1 + (int) Arrays.stream(ONE_MORE_PROBE).filter(from -> bitsPerKey >= from).count();
     }
 
-    /** By inclusion and exclusion over the probes that find their bit clear: see {@code src/sizing/blocked.rs}. */
+    /** By inclusion and exclusion over the probes that find their bit clear: see {@code src/sizing/model.rs}. */
     private static double model(double bitsPerKey, int k) {
         double keysPerBlock = Math.min(BLOCK_BITS / bitsPerKey, 1e6);
-        int[] probes = new int[8];
-        int terms = 1;
-        for (int lane = 0; lane < 8; lane++) {
-            probes[lane] = (lane < k ? 1 : 0) + (lane + 8 < k ? 1 : 0);
-            terms *= 1 + probes[lane];
-        }
+        int[] probes = IntStream.range(0, 8).map(lane -> (k + 7 - lane) / 8).toArray();
+        int terms = IntStream.of(probes).reduce(1, (product, number) -> product * (1 + number));
         double fpr = 0;
         for (int term = 0; term < terms; term++) {
             double coefficient = 1;
@@ -122,20 +195,33 @@ public record Sizing(int nBlocks, int k) implements Serializable {
         return Math.max(0, Math.min(fpr, 1));
     }
 
+    /** The rate of modules that share the bits. */
+    private static double rate(double bitsPerKey, int nModules) {
+        double ofEach = bitsPerKey / nModules;
+        return ofEach > MAX_BITS_PER_KEY ? 0 : power(model(ofEach, bestK(ofEach)), nModules);
+    }
+
+    private static double power(double x, int n) {
+        return n == 0 ? 1 : x * power(x, n - 1);
+    }
+
     /** To one part in a million, by interpolation of the rate's logarithm (regula falsi, the "Illinois" variant). */
-    private static double leastBitsPerKey(double fpr) {
+    private static double leastBitsPerKey(double fpr, int nModules) {
+        if (fpr < LOWEST[nModules - 1]) {
+            return Double.POSITIVE_INFINITY;
+        }
         // No logarithm is known at 0 bits.
         double[] tooFew = {0, 1, Double.POSITIVE_INFINITY};
-        double[] enough = at(1 / 64.0, fpr);
+        double[] enough = at(1 / 64.0, fpr, nModules);
         while (enough[1] > fpr) {
             tooFew = enough;
-            enough = at(2 * enough[0], fpr);
+            enough = at(2 * enough[0], fpr, nModules);
         }
         double[] stayed = null;
         while (enough[0] - tooFew[0] > 1e-6 * enough[0]) {
             double share = tooFew[2] / (tooFew[2] - enough[2]);
             share = Double.isNaN(share) ? 0.5 : Math.max(1e-3, Math.min(share, 1 - 1e-3));
-            double[] middle = at(tooFew[0] + (enough[0] - tooFew[0]) * share, fpr);
+            double[] middle = at(tooFew[0] + (enough[0] - tooFew[0]) * share, fpr, nModules);
             boolean reached = middle[1] <= fpr;
             double[] stays = reached ? tooFew : enough;
             // An end that stays a second time counts for half, so that it moves, too.
@@ -148,8 +234,8 @@ public record Sizing(int nBlocks, int k) implements Serializable {
     }
 
     /** Bits per key, their rate, and how far its logarithm is above the requested rate's. */
-    private static double[] at(double bitsPerKey, double fpr) {
-        double rate = model(bitsPerKey, bestK(bitsPerKey));
+    private static double[] at(double bitsPerKey, double fpr, int nModules) {
+        double rate = rate(bitsPerKey, nModules);
         return new double[] {bitsPerKey, rate, ln(rate) - ln(fpr)};
     }
 

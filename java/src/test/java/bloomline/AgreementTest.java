@@ -4,14 +4,19 @@ import static bloomline.Support.bloomline;
 import static bloomline.Support.lines;
 import static bloomline.Support.view;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledIfEnvironmentVariable;
 import org.junit.jupiter.api.io.TempDir;
@@ -102,25 +107,74 @@ class AgreementTest {
         Random random = new Random(8);
         for (int round = 0; round < 40; round++) {
             int expected = 1 + random.nextInt(1 << random.nextInt(1, 14));
-            double fpr = Math.pow(10, -8 * random.nextDouble()) * 0.99 + 1.3e-8;
+            double fpr = Math.pow(10, -7.8 * random.nextDouble()) * 0.99;
             List<String> texts = texts(random, random.nextInt(expected + 1));
-            bloomline(lines(texts), "build", "-q", "--allow-overfull", "--modules", "1", "-o", path("theirs"), "--keys",
-                    "" + expected, "--fpr", "" + fpr);
-            BloomFilter filter = new BloomFilter(expected, fpr);
+            int modules = random.nextInt(4);
+            bloomline(lines(texts), with(modules, "build", "-q", "--allow-overfull", "-o", path("theirs"), "--keys",
+                    "" + expected, "--fpr", "" + fpr));
+            BloomFilter filter = new BloomFilter(sizing("--fpr", expected, fpr, modules).foldable(), 0);
             texts.forEach(filter::insert);
-            String message = expected + " keys, " + fpr;
+            String message = expected + " keys, " + fpr + ", at most " + modules + " modules";
             assertArrayEquals(Files.readAllBytes(folder.resolve("theirs")), filter.toStandalone(), message);
         }
     }
 
+    /** With the option for at most so many modules, or none for 0. */
+    private static String[] with(int modules, String... arguments) {
+        Stream<String> option = modules == 0 ? Stream.of() : Stream.of("--modules", "" + modules);
+        return Stream.concat(Stream.of(arguments), option).toArray(String[]::new);
+    }
+
+    /** By the rule if {@code modules} is 0. */
+    private static Sizing sizing(String option, long keys, double value, int modules) {
+        if (option.equals("--fpr")) {
+            return modules == 0 ? Sizing.forFpr(keys, value) : Sizing.forFpr(keys, value, modules);
+        }
+        return modules == 0 ? Sizing.forBitsPerKey(keys, value) : Sizing.forBitsPerKey(keys, value, modules);
+    }
+
     @Test
-    void modularFilters() throws Exception {
+    void sizes() throws Exception {
+        // Also on both sides of each rate from which the rule has a further module.
+        Map<String, double[]> requests = Map.of(
+                "--fpr", new double[] {0.01, 0.001, 0.000497, 0.000496, 0.0001, 0.000001, 1.81e-8, 1.79e-8},
+                "--bits-per-key", new double[] {0.5, 17.4, 17.5, 42.4, 42.5});
+        for (String option : requests.keySet()) {
+            for (double value : requests.get(option)) {
+                for (long keys = 1; keys <= 1_000_000_000; keys *= 10) {
+                    for (int modules : new int[] {0, 1, 4}) {
+                        size(option, keys, value, modules);
+                    }
+                }
+            }
+        }
+    }
+
+    private static void size(String option, long keys, double value, int modules) throws Exception {
+        String[] command = with(modules, "plan", "--json", "--keys", "" + keys, option, "" + value);
+        String plan = new String(bloomline(new byte[0], command), StandardCharsets.UTF_8);
+        String message = String.join(" ", command);
+        if (64 * fact(plan, "blocks") > Integer.MAX_VALUE) {
+            assertThrows(IllegalArgumentException.class, () -> sizing(option, keys, value, modules), message);
+            return;
+        }
+        assertEquals(new Sizing((int) fact(plan, "blocks"), (int) fact(plan, "k"), (int) fact(plan, "modules")),
+                sizing(option, keys, value, modules).foldable(), message);
+    }
+
+    /** The first number of this name in the JSON of the command line. */
+    private static long fact(String json, String name) {
+        return Long.parseLong(json.split("\"" + name + "\": ")[1].split("\\D")[0]);
+    }
+
+    @Test
+    void lookupsInOverfullModules() throws Exception {
         List<String> texts = texts(new Random(9), 100_000);
-        for (String rate : new String[] {"1%", "0.1%", "0.0001%"}) {
+        for (String rate : List.of("1%", "0.1%", "0.0001%")) {
             bloomline(lines(half(texts)), "build", "-q", "-o", path("theirs"), "--keys", "5000", "--fpr", rate,
                     "--modules", "4", "--allow-overfull");
-            byte[] bytes = Files.readAllBytes(folder.resolve("theirs"));
-            ModularView theirs = ModularView.fromStandalone(ByteBuffer.wrap(bytes));
+            BloomView theirs = view(Files.readAllBytes(folder.resolve("theirs")));
+            assertTrue(theirs.nModules() > 1);
             List<String> found = texts.stream().filter(theirs::contains).toList();
             assertArrayEquals(bloomline(lines(texts), "check", path("theirs")), lines(found), rate);
         }
@@ -129,16 +183,19 @@ class AgreementTest {
     @Test
     void mergesAndFolds() throws Exception {
         List<String> texts = texts(new Random(10), 3_000);
-        BloomFilter union = new BloomFilter(new Sizing(96, 7), 0);
-        for (int part = 0; part < 3; part++) {
-            BloomFilter filter = new BloomFilter(new Sizing(96, 7), 0);
-            texts.subList(1_000 * part, 1_000 * (part + 1)).forEach(filter::insert);
-            Files.write(folder.resolve("" + part), filter.toStandalone());
-            union.unionWith(filter);
+        for (int nModules = 1; nModules <= 3; nModules++) {
+            Sizing sizing = new Sizing(96, 7, nModules);
+            BloomFilter union = new BloomFilter(sizing, 0);
+            for (int part = 0; part < 3; part++) {
+                BloomFilter filter = new BloomFilter(sizing, 0);
+                texts.subList(1_000 * part, 1_000 * (part + 1)).forEach(filter::insert);
+                Files.write(folder.resolve("" + part), filter.toStandalone());
+                union.unionWith(filter);
+            }
+            bloomline(new byte[0], "merge", "-q", "-o", path("merged"), path("0"), path("1"), path("2"));
+            assertArrayEquals(Files.readAllBytes(folder.resolve("merged")), union.toStandalone());
+            bloomline(new byte[0], "fold", "-q", "-o", path("folded"), "--factor", "8", path("merged"));
+            assertArrayEquals(Files.readAllBytes(folder.resolve("folded")), union.toFolded(8).toStandalone());
         }
-        bloomline(new byte[0], "merge", "-q", "-o", path("merged"), path("0"), path("1"), path("2"));
-        assertArrayEquals(Files.readAllBytes(folder.resolve("merged")), union.toStandalone());
-        bloomline(new byte[0], "fold", "-q", "-o", path("folded"), "--factor", "8", path("merged"));
-        assertArrayEquals(Files.readAllBytes(folder.resolve("folded")), union.toFolded(8).toStandalone());
     }
 }

@@ -12,28 +12,24 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.List;
 import java.util.OptionalLong;
 import java.util.Random;
 import java.util.concurrent.ThreadLocalRandom;
 import org.junit.jupiter.api.Test;
 
 class FilterTest {
-    private static BloomFilter random(Random random, int nBlocks, int k, long seed, int count) {
-        BloomFilter filter = new BloomFilter(new Sizing(nBlocks, k), seed);
-        filter.insertKeys(random.longs(count).toArray());
-        return filter;
-    }
-
     @Test
     void noKeyIsLost() throws IOException {
         long seedOfTest = ThreadLocalRandom.current().nextLong();
         Random random = new Random(seedOfTest);
         for (int round = 0; round < 2_000; round++) {
             String message = "random seed " + seedOfTest + ", round " + round;
-            int nBlocks = 1 + random.nextInt(round % 2 == 0 ? 9 : 200);
-            BloomFilter filter = new BloomFilter(new Sizing(nBlocks, 1 + random.nextInt(16)), random.nextLong());
+            int ofEach = 1 + random.nextInt(round % 2 == 0 ? 9 : 200);
+            int nModules = 1 + random.nextInt(4);
+            Sizing sizing = new Sizing(ofEach * nModules, 1 + random.nextInt(16), nModules);
+            BloomFilter filter = new BloomFilter(sizing, random.nextLong());
             long[] keys = random.longs(random.nextInt(400)).toArray();
             long[] hashes = new long[keys.length];
             for (int i = 0; i < keys.length; i++) {
@@ -41,8 +37,9 @@ class FilterTest {
                 assertEquals(!filter.contains(keys[i]), filter.insert(keys[i]), message);
             }
             BloomView view = view(filter.toStandalone());
-            BloomFilter folded = view.toFolded(divisor(random, nBlocks));
-            BloomFilter united = random(random, nBlocks, filter.k(), filter.seed(), 5);
+            BloomFilter folded = view.toFolded(divisor(random, ofEach));
+            BloomFilter united = new BloomFilter(view.sizing(), filter.seed());
+            united.insertKeys(random.longs(5).toArray());
             united.unionWith(view);
             ByteArrayOutputStream out = new ByteArrayOutputStream();
             filter.writeStandalone(out);
@@ -53,7 +50,7 @@ class FilterTest {
                     assertTrue(found[i] && each.contains(keys[i]) && each.containsHash(hashes[i]), message);
                 }
             }
-            BloomFilter small = new BloomFilter(new Sizing(folded.nBlocks(), filter.k()), filter.seed());
+            BloomFilter small = new BloomFilter(folded.sizing(), filter.seed());
             Arrays.stream(hashes).forEach(small::insertHash);
             assertArrayEquals(small.toStandalone(), folded.toStandalone(), message);
         }
@@ -115,11 +112,14 @@ class FilterTest {
     @Test
     void sizesThatCannotBe() {
         for (Runnable wrong : new Runnable[] {
-            () -> new Sizing(0, 6), () -> new Sizing(-1, 6), () -> new Sizing(33_554_431, 6), () -> new Sizing(1, 0),
-            () -> new Sizing(1, 17), () -> Sizing.forFpr(1, 1), () -> Sizing.forFpr(1, 0), () -> Sizing.forFpr(1, 1e-8),
+            () -> new Sizing(0, 6), () -> new Sizing(-1, 6), () -> new Sizing(33_554_429, 6), () -> new Sizing(1, 0),
+            () -> new Sizing(1, 17), () -> new Sizing(6, 6, 0), () -> new Sizing(34, 6, 17), () -> new Sizing(7, 6, 2),
+            () -> Sizing.forFpr(1, 1), () -> Sizing.forFpr(1, 0), () -> Sizing.forFpr(1, 5e-13),
+            () -> Sizing.forFpr(1, 1e-8, 1), () -> Sizing.forFpr(1, 0.01, 0), () -> Sizing.forFpr(1, 0.01, 17),
             () -> Sizing.forFpr(1, Double.NaN), () -> Sizing.forFpr(-1, 0.01), () -> Sizing.forBitsPerKey(1, 0),
             () -> Sizing.forBitsPerKey(1, 64.1), () -> Sizing.forBitsPerKey(1, Double.NaN),
-            () -> Sizing.forBitsPerKey(Long.MAX_VALUE, 64), () -> Sizing.forFpr(2_000_000_000, 0.01),
+            () -> Sizing.forBitsPerKey(1, 10, 17), () -> Sizing.forBitsPerKey(Long.MAX_VALUE, 64),
+            () -> Sizing.forFpr(2_000_000_000, 0.01),
         }) {
             assertThrows(IllegalArgumentException.class, wrong::run);
         }
@@ -131,6 +131,7 @@ class FilterTest {
         for (BloomFilter other : new BloomFilter[] {
             new BloomFilter(new Sizing(12, 7), 0), new BloomFilter(new Sizing(24, 6), 0),
             new BloomFilter(new Sizing(6, 6), 0), new BloomFilter(new Sizing(12, 6), SEED),
+            new BloomFilter(new Sizing(12, 6, 2), 0),
         }) {
             other.insert("ant");
             assertThrows(IllegalArgumentException.class, () -> filter.unionWith(other));
@@ -138,6 +139,9 @@ class FilterTest {
         for (int factor : new int[] {0, -1, 5, 24}) {
             assertThrows(IllegalArgumentException.class, () -> filter.toFolded(factor));
         }
+        BloomFilter ofTwo = new BloomFilter(new Sizing(12, 6, 2), 0);
+        String message = assertThrows(IllegalArgumentException.class, () -> ofTwo.toFolded(4)).getMessage();
+        assertTrue(message.startsWith("6 blocks cannot be folded by 4"), message);
         assertFalse(filter.contains("ant"));
         assertEquals(OptionalLong.of(0), filter.knownKeys());
     }
@@ -154,14 +158,17 @@ class FilterTest {
     }
 
     @Test
-    void theSizesOfTheCommandLine() throws IOException {
-        for (String[] row : Support.rows(Path.of("src/test/resources/sizes.tsv"), 177)) {
-            long keys = Long.parseLong(row[0]);
-            double value = Double.parseDouble(row[2]);
-            Sizing sizing = row[1].equals("fpr") ? Sizing.forFpr(keys, value) : Sizing.forBitsPerKey(keys, value);
-            Sizing expected = new Sizing(Integer.parseInt(row[3]), Integer.parseInt(row[4]));
-            assertEquals(expected, sizing.foldable(), String.join(" ", row));
-        }
+    void modulesByRateAndByRequest() {
+        assertEquals(new Sizing(19_402, 6), Sizing.forFpr(1_000_000, 0.01));
+        assertEquals(new Sizing(43_149, 12), Sizing.forFpr(1_000_000, 0.0001, 1));
+        assertEquals(new Sizing(38_804, 6, 2), Sizing.forFpr(1_000_000, 0.0001));
+        assertEquals(new Sizing(38_166, 4, 3), Sizing.forFpr(1_000_000, 0.0001, 4));
+        assertEquals(new Sizing(6, 16, 3), Sizing.forFpr(1, 2.143e-12).foldable());
+        assertEquals(4, Sizing.forFpr(1_000_000, 2.143e-12).nModules());
+        assertEquals(new Sizing(97_007, 6), Sizing.forBitsPerKey(5_000_000, 9.9335));
         assertEquals(new Sizing(97_200, 6), Sizing.forBitsPerKey(5_000_000, 9.9335).foldable());
+        assertEquals(new Sizing(33_554_428, 6, 2), new Sizing(33_554_400, 6, 2).foldable());
+        assertEquals(List.of(1, 2, 3), List.of(Sizing.forBitsPerKey(9_000, 20, 1).nModules(),
+                Sizing.forBitsPerKey(9_000, 20).nModules(), Sizing.forBitsPerKey(9_000, 20, 4).nModules()));
     }
 }

@@ -20,7 +20,7 @@ final class Support {
     static final Path GOLDEN = Path.of("../tests/golden");
     static final long SEED = 0x5eed;
     static final List<Function<ByteBuffer, Filter>> OPENERS =
-            List.of(BloomView::fromStandalone, ModularView::fromStandalone, FilterBank::fromStandalone);
+            List.of(BloomView::fromStandalone, FilterBank::fromStandalone);
 
     private Support() {}
 

@@ -1,8 +1,6 @@
 package bloomline.spark;
 
 import bloomline.BloomView;
-import bloomline.Filter;
-import bloomline.ModularView;
 import java.io.Serializable;
 import java.nio.ByteBuffer;
 import org.apache.spark.broadcast.Broadcast;
@@ -14,7 +12,7 @@ public final class Lookup implements Serializable {
     private transient Opened last;
 
     /** In one object, so that threads that share a lookup never see the filter of another source. */
-    private record Opened(Object source, Filter filter) {}
+    private record Opened(Object source, BloomView filter) {}
 
     /** Looks up an integer in standalone bytes, or in a broadcast of them. */
     public boolean contains(Object filter, long key) {
@@ -26,15 +24,11 @@ public final class Lookup implements Serializable {
         return open(filter).contains(key);
     }
 
-    private Filter open(Object source) {
+    private BloomView open(Object source) {
         Opened opened = last;
         if (opened == null || opened.source != source) {
             byte[] bytes = (byte[]) (source instanceof Broadcast<?> broadcast ? broadcast.value() : source);
-            ByteBuffer buffer = ByteBuffer.wrap(bytes);
-            // Of "blmod" in the last eight bytes. No other kind has it there.
-            boolean isModular = bytes.length > 8 && bytes[bytes.length - 5] == 'm';
-            opened = new Opened(source,
-                    isModular ? ModularView.fromStandalone(buffer) : BloomView.fromStandalone(buffer));
+            opened = new Opened(source, BloomView.fromStandalone(ByteBuffer.wrap(bytes)));
             last = opened;
         }
         return opened.filter;
