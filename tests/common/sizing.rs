@@ -160,19 +160,15 @@ pub const LOWEST: [f64; 4] = [1.263e-8, 3.05e-11, 2.142e-12, sizing::MIN_FPR];
 
 /// The rate is kept, by the fewest blocks, and each module but the first saves what it must.
 pub fn fprs_are_kept(keys: u64, fpr: f64, most_modules: Option<usize>) {
-    // The rate includes the probability that an absent key has the hash of a present one, but not in one module where
-    // that adds next to nothing.
+    // The probability that an absent key has the hash of a present one counts, unless one module is enough.
     let counts = most_modules.map_or(fpr <= 4.966e-4, |most| most > 1);
-    let same_hash = |n_modules| {
-        let same_hash = keys as f64 / 2_f64.powi(64);
-        if !counts || n_modules == 1 && same_hash < 1e-6 * fpr { 0.0 } else { same_hash }
-    };
+    let same_hash = if counts { keys as f64 / 2_f64.powi(64) } else { 0.0 };
     let most = most_modules.unwrap_or(4).min(4);
     match for_fpr(keys, fpr, most_modules) {
         Err(BuildError::Fpr { value, lowest, .. }) => {
             assert!(!(lowest..1.0).contains(&fpr) && value.to_bits() == fpr.to_bits());
             // The error's text has six digits, so it names a little more.
-            let least = LOWEST[most - 1] + same_hash(most);
+            let least = LOWEST[most - 1] + same_hash;
             assert!((least..=least * (1.0 + 1e-5)).contains(&lowest), "{lowest}, not {least}");
         }
         Err(BuildError::Keys { expected_keys, .. }) => {
@@ -181,7 +177,7 @@ pub fn fprs_are_kept(keys: u64, fpr: f64, most_modules: Option<usize>) {
         Err(error) => panic!("{error}"),
         Ok(sizing) => {
             let n_modules = sizing.n_modules();
-            let rate = sizing.fpr(keys) + same_hash(n_modules);
+            let rate = sizing.fpr(keys) + same_hash;
             assert!(rate <= fpr * (1.0 + TOLERANCE) + ROUNDING, "{rate}, requested {fpr}: {sizing:?}");
             let of_module = sizing.n_blocks() / n_modules;
             let foldable = sizing.foldable();
@@ -194,15 +190,12 @@ pub fn fprs_are_kept(keys: u64, fpr: f64, most_modules: Option<usize>) {
             if of_module > 1_000 {
                 let smaller = Sizing::new(n_modules * (of_module - of_module / 100), sizing.k());
                 let smaller = smaller.and_then(|smaller| smaller.with_modules(n_modules)).expect("smaller");
-                assert!(
-                    smaller.fpr(keys) + same_hash(n_modules) > fpr,
-                    "1 % fewer blocks would do: {sizing:?}"
-                );
+                assert!(smaller.fpr(keys) + same_hash > fpr, "1 % fewer blocks would do: {sizing:?}");
             }
             assert!(n_modules <= most);
             let left: f64 = if most_modules.is_some() { 0.99 } else { 0.93 };
             if n_modules > 1
-                && (keys as f64) < 1e-6 * fpr * 2_f64.powi(64)
+                && same_hash < 1e-6 * fpr
                 && let Ok(one) = Sizing::for_fpr_within(keys, fpr, 1)
             {
                 let most = left.powi(n_modules as i32 - 1) * one.n_blocks() as f64;
