@@ -143,8 +143,8 @@ fn layout(n_blocks: usize) -> Option<Layout> {
 }
 
 impl Blocks {
-    /// `n_blocks` blocks of zeros, of one module. If the system provides zeroed pages, the pages of a large filter stay untouched
-    /// until a key is inserted.
+    /// `n_blocks` blocks of zeros, of one module. If the system provides zeroed pages, the pages of a large filter stay
+    /// untouched until a key is inserted.
     pub(crate) fn zeroed(n_blocks: usize) -> Result<Self, OutOfMemory> {
         let layout = layout(n_blocks).ok_or(OutOfMemory { bytes: n_blocks.saturating_mul(BLOCK_BYTES) })?;
         #[cfg(all(target_os = "linux", feature = "huge-pages"))]

@@ -1,4 +1,4 @@
-//! Inserts and lookups in filters of several modules, which are more work than is worth inlining.
+//! Inserts and lookups in filters of several modules, of which callers inline only what most keys need.
 #![forbid(unsafe_code)]
 
 use super::{Kernel, prefetch};
