@@ -292,10 +292,14 @@ impl<'a> BloomView<'a> {
     /// none.
     #[inline(always)]
     fn block_of(&self, hash: u64, k: ProbeCount) -> &'a Block {
-        match self.lanes {
-            Lanes::Blocks(modules) if self.k_alone == Some(k) => modules.blocks.block_of(hash),
-            lanes => answer_alone(lanes.as_bytes(), lanes.module_len(), hash, self.k, self.kernel),
-        }
+        let is_found = match self.lanes {
+            Lanes::Blocks(modules) if self.k_alone == Some(k) => return modules.blocks.block_of(hash),
+            Lanes::Blocks(Modules { blocks, module_blocks }) => {
+                Kernel::modules_contain(blocks, module_blocks, hash, self.k, self.kernel)
+            }
+            Lanes::Short(short) => Kernel::contains_short(short, hash, self.k, self.kernel),
+        };
+        if is_found { &[0xff; BLOCK_BYTES] } else { NO_BITS }
     }
 
     /// [`contains_batch`](Self::contains_batch) into a bitmap. Sets bit `i % 8` of `found[i / 8]` to whether the key of
@@ -458,16 +462,6 @@ impl<'a> BloomView<'a> {
 }
 
 const NO_BITS: &Block = &[0; BLOCK_BYTES];
-
-/// A block with all bits set if the filter of these lanes possibly contains the hash, and otherwise none. Its arguments
-/// are in registers, so that a loop over many filters copies no view.
-#[cold]
-#[inline(never)]
-fn answer_alone(lanes: &[u8], module_len: usize, hash: u64, k: ProbeCount, kernel: Kernel) -> &'static Block {
-    let Some(lanes) = Lanes::with_module_len(lanes, module_len) else { return &[0xff; BLOCK_BYTES] };
-    let view = BloomView::new(lanes, k, kernel, Seed::DEFAULT, None, &[]);
-    if view.contains_hash(hash) { &[0xff; BLOCK_BYTES] } else { NO_BITS }
-}
 
 /// Fails if a filter of this size and seed and `other` place keys differently.
 pub(crate) fn check_match(ours: Sizing, seed: Seed, other: &BloomView<'_>) -> Result<(), MismatchError> {
