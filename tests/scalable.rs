@@ -668,7 +668,8 @@ fn filters_that_cannot_be_united_stay_as_they_are() {
     assert_eq!(refused(&ours, &theirs), probes);
     let theirs = filled(with_fpr(60, 0.1), &numbers()[..300]);
     assert_eq!(refused(&ours, &theirs), error!(MismatchError::Seed { ours: 99, theirs: 0 }));
-    let [ours, theirs] = [1, 2].map(|n_modules| grown(with_modules(n_modules, 1, 60, 0.1, 2, 0.85), 9));
+    // Of different sizes, so that no filter is united with one of the same size.
+    let [ours, theirs] = [1, 2].map(|n| grown(with_modules(n, 1, 600 / n, 0.1, 2, 0.85), 9));
     let modules = error!(MismatchError::Size { ours: 1, theirs: 2, unit: "modules" });
     assert_eq!(refused(&ours, &theirs), modules);
 }
