@@ -141,8 +141,8 @@ impl Sizing {
     /// The size of a filter with `bits_per_key` bits for each of `keys` distinct keys, rounded up to whole blocks. k is
     /// the best for the bits per key after rounding.
     ///
-    /// A further module is made only if one module less would need at least 7% more bits for the same false-positive
-    /// rate, which is from 17.46 bits per key on, and if rounding adds at most 1%.
+    /// A second module is made from 17.46 bits per key on, where one module has a false-positive rate that two reach with
+    /// 7% fewer bits, and only if rounding adds at most 1%.
     ///
     /// # Errors
     ///

@@ -9,7 +9,7 @@
 //! | none of the below applies | [`BloomFilter`](crate::BloomFilter), with one cache line per key, or two modules for rates below 0.05% | 9.93, 15.72, 19.87 | 1, 1, and 1 for nearly all absent keys and 2 for present ones |
 //! | the last 1% to 2% of the bits matter more than time | [`StandardBloomFilter`], which probes anywhere | 9.59, 14.38, 19.17 | 7, 10, 13, which are its k |
 //! | keys must be removed, and the filter cannot be rebuilt | [`CountingBloomFilter`], a counter for each bit | 49.7, 78.6, 110.5 | 1 |
-//! | the number of keys is unknown | [`ScalableBloomFilter`], which adds filters as keys come | 21.2, 26.6, 33.6 at 100 times the initial capacity | one per filter, so 7 at 100 times the initial capacity, and twice as many for present keys at rates below 0.05% |
+//! | the number of keys is unknown | [`ScalableBloomFilter`], which adds filters as keys come | 21.2, 29.7, 33.6 at 100 times the initial capacity | one per filter, so 7 at 100 times the initial capacity, and twice as many for present keys at rates below 0.05% |
 //! | a crawler needs a queue that accepts each item once | [`Frontier`], a queue over a `BloomFilter`, or over a filter that grows | as its filter | as its filter |
 #![forbid(unsafe_code)]
 
