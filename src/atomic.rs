@@ -332,8 +332,7 @@ impl AtomicBloomFilter {
 /// Moves the filter's memory without copying it, with its keys, seed and kernel.
 impl From<BloomFilter> for AtomicBloomFilter {
     fn from(filter: BloomFilter) -> Self {
-        let alone = (filter.n_modules() == 1).then_some(filter.kernel);
-        let BloomFilter { blocks, k, kernel, seed, .. } = filter;
+        let BloomFilter { blocks, k, alone, kernel, seed, .. } = filter;
         Self { blocks: SharedBlocks::new(blocks), k, alone, kernel, seed }
     }
 }

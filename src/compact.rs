@@ -54,11 +54,6 @@ impl Tail {
     }
 }
 
-pub(crate) fn compact_len(modules: Modules<'_>) -> usize {
-    let tail_len = if modules.len() == 1 { 1 } else { MOST_TAIL };
-    with_fewest_lanes([modules], |[lanes]| lanes.as_bytes().len() + tail_len)
-}
-
 #[inline]
 pub(crate) fn read_compact(bytes: &[u8]) -> Result<(Lanes<'_>, ProbeCount), DecodeError> {
     let length = DecodeError::Length { found: bytes.len() };

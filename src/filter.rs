@@ -50,7 +50,7 @@ pub struct BloomFilter {
     pub(crate) k: ProbeCount,
     /// k and the kernel if there is one module, so that one byte tells single inserts and lookups both.
     k_alone: Option<ProbeCount>,
-    alone: Option<Kernel>,
+    pub(crate) alone: Option<Kernel>,
     pub(crate) kernel: Kernel,
     pub(crate) seed: Seed,
     /// Number of distinct keys, if known. Inserts make it unknown, because repeats go unnoticed.
@@ -531,7 +531,7 @@ impl BloomFilter {
 
     /// Length of the [compact bytes](Self::to_compact).
     pub fn compact_len(&self) -> usize {
-        compact::compact_len(self.modules())
+        compact::with_compact(self.modules(), self.k, |lanes, tail| lanes.len() + tail.len())
     }
 
     /// Length of the standalone bytes, which are the lanes, with several modules a checksum of 8 bytes for each, and a

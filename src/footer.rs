@@ -83,8 +83,8 @@ impl StandaloneFooter {
     /// If there are fewer than 64 bytes, if the last eight do not identify a single filter, if the footer is damaged,
     /// of a different version or has reserved bytes that are not zero, or if a different hash function placed the keys.
     ///
-    /// [`DecodeError::Magic`] for a scalable filter, a frontier or a bank, because their footers have different fields. [`StandaloneKind::of`] recognises them, and [`BankFooter`](crate::bank::BankFooter) reads a
-    /// bank's footer.
+    /// [`DecodeError::Magic`] for a scalable filter, a frontier or a bank, because their footers have different fields.
+    /// [`StandaloneKind::of`] recognises them, and [`BankFooter`](crate::bank::BankFooter) reads a bank's footer.
     pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         let has_this_footer = |kind: &_| matches!(kind, StandaloneKind::Standard | StandaloneKind::Counting);
         let kind = StandaloneKind::of(bytes).filter(has_this_footer).unwrap_or(StandaloneKind::Blocked);

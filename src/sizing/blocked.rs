@@ -146,8 +146,8 @@ impl Sizing {
     ///
     /// # Errors
     ///
-    /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or the filter is larger than the address
-    /// space.
+    /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or the
+    /// filter is larger than the address space.
     pub fn for_bits_per_key(keys: u64, bits_per_key: f64) -> Result<Self, BuildError> {
         Self::new_for(Request::BitsPerKey(bits_per_key), keys, None)
     }
@@ -209,8 +209,8 @@ impl Sizing {
     /// The false-positive rate of this filter once it holds `keys` distinct keys, by the exact model. It is the product
     /// of the modules' rates.
     ///
-    /// Costs as much as [`fpr`](crate::sizing::fpr()). Above [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY) bits per key, rounding errors of 1e-12 are larger
-    /// than the rate.
+    /// Costs as much as [`fpr`](crate::sizing::fpr()). Above [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY) bits
+    /// per key, rounding errors of 1e-12 are larger than the rate.
     #[must_use]
     pub fn fpr(self, keys: u64) -> f64 {
         let of_module = model(self.module_blocks() as f64 * BLOCK_BITS / keys.max(1) as f64, self.k);
