@@ -269,7 +269,9 @@ impl BloomFilter {
     /// Returns whether all modules but the first have the key, whose hash in the first is given.
     #[inline(never)]
     pub(crate) fn others_contain(&self, hash: u64) -> bool {
-        self.kernel.others_contain(self.modules(), hash, self.k)
+        let Self { ref blocks, k, kernel, .. } = *self;
+        let others = self.other_modules();
+        others.is_none_or(|others| kernel.others_contain(others, blocks.module_blocks(), hash, k))
     }
 
     /// Returns whether the hash is possibly present in the first module of any of the filters. All filters must have

@@ -75,17 +75,15 @@ impl Kernel {
         }
     }
 
-    /// Returns whether all modules but the first have the key, whose hash in the first is given.
+    /// Returns whether all `others` have the key, whose hash in the module before them is given.
     #[inline(always)]
     pub(crate) fn others_contain(
         self,
-        Modules { blocks, module_blocks }: Modules<'_>,
+        others: BlockSlice<'_>,
+        module_blocks: usize,
         hash: u64,
         k: ProbeCount,
     ) -> bool {
-        let Some(others) = blocks.as_slice().get(module_blocks..).and_then(BlockSlice::new) else {
-            return true;
-        };
         let hash = next(hash);
         if others.as_slice().len() == module_blocks
             && let Some(is_found) = self.contains_inlined(others, hash, k)
