@@ -5,7 +5,7 @@ use core::fmt;
 use core::ops::{Deref, DerefMut};
 
 use crate::blocks::{BLOCK_BYTES, Blocks};
-use crate::error::BuildError;
+use crate::error::Error;
 use crate::memory::OutOfMemory;
 
 /// Owned bytes that, unlike a `Vec`'s, start at a multiple of 64, so that each block of a filter in them is one cache
@@ -44,7 +44,7 @@ impl AlignedBytes {
     /// # Errors
     ///
     /// If memory cannot be allocated.
-    pub fn zeroed(len: usize) -> Result<Self, BuildError> {
+    pub fn zeroed(len: usize) -> Result<Self, Error> {
         Ok(Self::try_zeroed(len)?)
     }
 
@@ -57,7 +57,7 @@ impl AlignedBytes {
     /// # Errors
     ///
     /// If memory cannot be allocated.
-    pub fn copy_of(bytes: &[u8]) -> Result<Self, BuildError> {
+    pub fn copy_of(bytes: &[u8]) -> Result<Self, Error> {
         Ok(Self { blocks: Blocks::try_from_bytes(bytes)?, len: bytes.len() })
     }
 }

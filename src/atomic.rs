@@ -12,7 +12,7 @@ use xxhash_rust::xxh64::Xxh64;
 
 use crate::bitmap;
 use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, Blocks, SharedBlock, SharedBlocks};
-use crate::error::{BuildError, MismatchError};
+use crate::error::Error;
 use crate::estimate::{self, KeyEstimate};
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
@@ -73,7 +73,7 @@ impl AtomicBloomFilter {
     /// # Errors
     ///
     /// If `fpr` is not between [`MIN_FPR`](crate::sizing::MIN_FPR) and 1, or memory for the filter cannot be allocated.
-    pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, BuildError> {
+    pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, Error> {
         BloomFilter::with_fpr(expected_keys, fpr).map(Self::from)
     }
 
@@ -188,7 +188,7 @@ impl AtomicBloomFilter {
     ///
     /// If the filters differ in the number of blocks or modules, k or seed. Then nothing is changed.
     #[doc(alias = "merge")]
-    pub fn union_with<'a>(&self, other: impl Into<BloomView<'a>>) -> Result<(), MismatchError> {
+    pub fn union_with<'a>(&self, other: impl Into<BloomView<'a>>) -> Result<(), Error> {
         let other = other.into();
         check_match(self.sizing(), self.seed, &other)?;
         other.lanes.with_blocks(|theirs| {
@@ -209,7 +209,7 @@ impl AtomicBloomFilter {
     /// # Errors
     ///
     /// If memory for the copy cannot be allocated.
-    pub fn to_filter(&self) -> Result<BloomFilter, BuildError> {
+    pub fn to_filter(&self) -> Result<BloomFilter, Error> {
         let Self { k, kernel, seed, .. } = *self;
         let mut blocks = Blocks::zeroed(self.n_blocks())?;
         self.blocks.copy_to(0, blocks.as_mut_slice());

@@ -6,7 +6,7 @@ use core::{fmt, mem};
 
 use crate::blocks::Blocks;
 use crate::compact;
-use crate::error::BuildError;
+use crate::error::Error;
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::Kernel;
@@ -66,7 +66,7 @@ impl FilterBuilder {
     /// # Errors
     ///
     /// If `bits_per_key` is not above 0 and at most [`sizing::MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY).
-    pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, BuildError> {
+    pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, Error> {
         Self::new(Request::BitsPerKey(bits_per_key))
     }
 
@@ -77,11 +77,11 @@ impl FilterBuilder {
     /// # Errors
     ///
     /// If `fpr` is not between [`sizing::MIN_FPR`](crate::sizing::MIN_FPR) and 1.
-    pub fn with_fpr(fpr: f64) -> Result<Self, BuildError> {
+    pub fn with_fpr(fpr: f64) -> Result<Self, Error> {
         Self::new(Request::Fpr(fpr))
     }
 
-    fn new(request: Request) -> Result<Self, BuildError> {
+    fn new(request: Request) -> Result<Self, Error> {
         let (pieces, hashes, per_key) = (Vec::new(), Vec::new(), request.per_key(0, None)?);
         let (seed, kernel) = (Seed::DEFAULT, Kernel::active());
         Ok(Self { pieces, n_in_pieces: 0, hashes, request, per_key, seed, kernel })
@@ -93,7 +93,7 @@ impl FilterBuilder {
     /// # Errors
     ///
     /// If `most_modules` is not 1 to 16, or the requested false-positive rate is out of reach for as few modules.
-    pub fn with_most_modules(self, most_modules: usize) -> Result<Self, BuildError> {
+    pub fn with_most_modules(self, most_modules: usize) -> Result<Self, Error> {
         Ok(Self { per_key: self.request.per_key(0, Some(most_modules))?, ..self })
     }
 
@@ -106,8 +106,8 @@ impl FilterBuilder {
     ///
     /// # Errors
     ///
-    /// [`BuildError::SeedAfterKeys`] if keys have been inserted.
-    pub fn with_seed(self, seed: u64) -> Result<Self, BuildError> {
+    /// If keys have been inserted.
+    pub fn with_seed(self, seed: u64) -> Result<Self, Error> {
         let seed = Seed::of_empty(seed, self.is_empty())?;
         Ok(Self { seed, ..self })
     }
@@ -125,7 +125,7 @@ impl FilterBuilder {
     /// # Errors
     ///
     /// If memory cannot be allocated.
-    pub fn reserve(&mut self, keys: usize) -> Result<(), BuildError> {
+    pub fn reserve(&mut self, keys: usize) -> Result<(), Error> {
         Ok(self.make_room(keys)?)
     }
 
@@ -154,7 +154,7 @@ impl FilterBuilder {
     ///
     /// If memory for the hash cannot be allocated.
     #[inline]
-    pub fn try_insert(&mut self, key: impl Key) -> Result<(), BuildError> {
+    pub fn try_insert(&mut self, key: impl Key) -> Result<(), Error> {
         self.try_insert_hash(self.seed.hash(key))
     }
 
@@ -171,7 +171,7 @@ impl FilterBuilder {
     ///
     /// If memory for the hash cannot be allocated.
     #[inline]
-    pub fn try_insert_hash(&mut self, hash: u64) -> Result<(), BuildError> {
+    pub fn try_insert_hash(&mut self, hash: u64) -> Result<(), Error> {
         Ok(self.push(hash)?)
     }
 
@@ -185,7 +185,7 @@ impl FilterBuilder {
     /// # Errors
     ///
     /// If memory for the hashes cannot be allocated. The first of them may be inserted then.
-    pub fn try_insert_batch(&mut self, hashes: &[u64]) -> Result<(), BuildError> {
+    pub fn try_insert_batch(&mut self, hashes: &[u64]) -> Result<(), Error> {
         hashes.iter().try_for_each(|&hash| self.try_insert_hash(hash))
     }
 
@@ -235,7 +235,7 @@ impl FilterBuilder {
     ///
     /// If memory for the filter, or to count its distinct keys, cannot be allocated. The builder then keeps its keys.
     #[doc(alias = "build")]
-    pub fn finish(&mut self) -> Result<BloomFilter, BuildError> {
+    pub fn finish(&mut self) -> Result<BloomFilter, Error> {
         let (filter, _) = self.build(|keys| Ok(Sizing::of_keys(keys, &self.per_key)?.into()))?;
         self.clear();
         Ok(filter)
@@ -251,7 +251,7 @@ impl FilterBuilder {
     /// # Errors
     ///
     /// As [`finish`](Self::finish), or if `out` cannot grow. The builder then keeps its keys, and `out` its bytes.
-    pub fn finish_compact(&mut self, out: &mut Vec<u8>) -> Result<(), BuildError> {
+    pub fn finish_compact(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
         Ok(self.write_compact(out)?)
     }
 
@@ -280,7 +280,7 @@ impl FilterBuilder {
     /// a short filter's blocks still have to be merged into its lanes.
     fn build(
         &self,
-        size: impl Fn(u64) -> Result<CompactSize, BuildError>,
+        size: impl Fn(u64) -> Result<CompactSize, Error>,
     ) -> Result<(BloomFilter, usize), OutOfMemory> {
         // No larger than the hashes, so only rounding could make it larger than the address space.
         let size = |keys| size(keys as u64).map_err(|_| OutOfMemory { bytes: usize::MAX });

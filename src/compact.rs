@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use crate::blocks::{BLOCK_BYTES, BlockSlice};
-use crate::error::DecodeError;
+use crate::error::{Error, ErrorKind};
 use crate::footer::VERSION;
 use crate::lanes::{self, LANE_BYTES, Lane, Lanes, MOST_LANES, with_fewest_lanes};
 use crate::mask::ProbeCount;
@@ -55,30 +55,41 @@ impl Tail {
 }
 
 #[inline]
-pub(crate) fn read_compact(bytes: &[u8]) -> Result<(Lanes<'_>, ProbeCount), DecodeError> {
-    let length = DecodeError::Length { found: bytes.len() };
+pub(crate) fn read_compact(bytes: &[u8]) -> Result<(Lanes<'_>, ProbeCount), Error> {
+    let length = || wrong_length(bytes);
     if bytes.len() % BLOCK_BYTES == MOST_TAIL {
-        return read_modules(bytes, length);
+        return read_modules(bytes);
     }
-    let (&trailer, lanes) = bytes.split_last().ok_or(length)?;
-    let lanes = Lanes::new(lanes).ok_or(length)?;
+    let (&trailer, lanes) = bytes.split_last().ok_or_else(length)?;
+    let lanes = Lanes::new(lanes).ok_or_else(length)?;
     Ok((lanes, probe_count(trailer, VERSION)?))
 }
 
 #[inline]
-fn read_modules(bytes: &[u8], length: DecodeError) -> Result<(Lanes<'_>, ProbeCount), DecodeError> {
-    let (lanes, &[n_modules, trailer]) = bytes.split_last_chunk().ok_or(length)?;
-    let blocks = BlockSlice::new(lanes.as_chunks().0).ok_or(length)?;
+fn read_modules(bytes: &[u8]) -> Result<(Lanes<'_>, ProbeCount), Error> {
+    let length = || wrong_length(bytes);
+    let (lanes, &[n_modules, trailer]) = bytes.split_last_chunk().ok_or_else(length)?;
+    let blocks = BlockSlice::new(lanes.as_chunks().0).ok_or_else(length)?;
     let k = probe_count(trailer, MODULES_FORM)?;
     let n_modules = usize::from(n_modules);
     if !(2..=MOST_MODULES).contains(&n_modules) {
-        return Err(DecodeError::Footer { field: "number of modules", found: n_modules as u64 });
+        return Err(Error::impossible("number of modules", n_modules as u64));
     }
-    Ok((Lanes::Blocks(Modules::new(blocks, n_modules).ok_or(length)?), k))
+    Ok((Lanes::Blocks(Modules::new(blocks, n_modules).ok_or_else(length)?), k))
 }
 
 #[inline]
-fn probe_count(trailer: u8, form: u8) -> Result<ProbeCount, DecodeError> {
+fn probe_count(trailer: u8, form: u8) -> Result<ProbeCount, Error> {
     let is_of_form = trailer >> 4 == form;
-    is_of_form.then_some(ProbeCount::from_four_bits(trailer)).ok_or(DecodeError::Trailer { found: trailer })
+    is_of_form.then_some(ProbeCount::from_four_bits(trailer)).ok_or_else(|| {
+        let text = "a compact filter ends in a byte from 0x20 to 0x2f, or 0x30 to 0x3f if it has several modules, not \
+                    {hex}: the bytes were cut or damaged, or are of a newer version";
+        Error::new(ErrorKind::Unrecognized, text, [trailer.into()])
+    })
+}
+
+fn wrong_length(bytes: &[u8]) -> Error {
+    let text = "a compact filter has 8·L + 1 bytes, L being 1 to 63 or a multiple of 8, or 64·B + 2 in B blocks of \
+                several modules, not {}: the bytes were cut, or are something else";
+    Error::new(ErrorKind::Unrecognized, text, [bytes.len() as u64])
 }

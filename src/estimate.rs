@@ -86,7 +86,7 @@ use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 /// };
 /// assert!(standard_error < 100.0);
 /// assert!(keys.abs_diff(100_000) as f64 <= 4.0 * standard_error);
-/// # Ok::<(), bloomline::BuildError>(())
+/// # Ok::<(), bloomline::Error>(())
 /// ```
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -6,7 +6,7 @@ use core::fmt;
 
 use crate::blocks::{Block, BlockSlice, Blocks, LANES, block_from_lanes, combined, lanes};
 use crate::compact;
-use crate::error::{BuildError, DecodeError, MismatchError};
+use crate::error::Error;
 use crate::estimate::KeyEstimate;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
@@ -42,7 +42,7 @@ use crate::view::{self, BloomView, check_match};
 /// seen.insert("https://example.org/");
 /// assert!(seen.contains("https://example.org/"));
 /// assert!(!seen.contains("https://example.org/other"));
-/// # Ok::<(), bloomline::BuildError>(())
+/// # Ok::<(), bloomline::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct BloomFilter {
@@ -69,7 +69,7 @@ impl BloomFilter {
     ///
     /// If `fpr` is below [`sizing::MIN_FPR`](crate::sizing::MIN_FPR) or not below 1, the filter is larger than the
     /// address space, or memory for the filter cannot be allocated.
-    pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, BuildError> {
+    pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, Error> {
         Self::with_sizing(Sizing::for_fpr(expected_keys as u64, fpr)?.foldable())
     }
 
@@ -80,7 +80,7 @@ impl BloomFilter {
     ///
     /// If `bits_per_key` is not above 0 and at most [`sizing::MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), the
     /// filter is larger than the address space, or memory for the filter cannot be allocated.
-    pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, BuildError> {
+    pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, Error> {
         Self::with_sizing(Sizing::for_bits_per_key(expected_keys as u64, bits_per_key)?)
     }
 
@@ -90,7 +90,7 @@ impl BloomFilter {
     ///
     /// If `n_blocks` is 0, the filter is larger than the address space, `k` is not 1 to 16, or memory for the filter
     /// cannot be allocated.
-    pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, BuildError> {
+    pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, Error> {
         Self::with_sizing(Sizing::new(n_blocks, k)?)
     }
 
@@ -99,7 +99,7 @@ impl BloomFilter {
     /// # Errors
     ///
     /// If memory for the filter cannot be allocated.
-    pub fn with_sizing(sizing: Sizing) -> Result<Self, BuildError> {
+    pub fn with_sizing(sizing: Sizing) -> Result<Self, Error> {
         let blocks = Blocks::zeroed(sizing.n_blocks())?.in_modules_of(sizing.module_blocks());
         Ok(Self::new(blocks, sizing.probe_count(), Kernel::active(), Seed::DEFAULT, Some(0)))
     }
@@ -117,7 +117,7 @@ impl BloomFilter {
     ///
     /// If no filter has this length or last bytes, or memory for the copy cannot be allocated. Compact bytes rely on the
     /// length and checksum of their container, because not every cut or flipped bit is detected here.
-    pub fn from_compact(bytes: &[u8]) -> Result<Self, DecodeError> {
+    pub fn from_compact(bytes: &[u8]) -> Result<Self, Error> {
         Ok(BloomView::from_compact(bytes)?.copy()?)
     }
 
@@ -142,7 +142,7 @@ impl BloomFilter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[doc(alias = "from_bytes")]
-    pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
+    pub fn from_standalone(bytes: &[u8]) -> Result<Self, Error> {
         Ok(BloomView::from_standalone(bytes)?.copy()?)
     }
 
@@ -159,7 +159,7 @@ impl BloomFilter {
     /// # Errors
     ///
     /// If memory for the copy cannot be allocated.
-    pub fn try_clone(&self) -> Result<Self, BuildError> {
+    pub fn try_clone(&self) -> Result<Self, Error> {
         self.as_view().to_filter()
     }
 
@@ -168,16 +168,16 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// [`BuildError::SeedAfterKeys`] if keys have been inserted.
+    /// If keys have been inserted.
     ///
     /// # Examples
     ///
     /// ```
     /// let filter = bloomline::BloomFilter::with_fpr(1_000, 0.01)?.with_seed(0x5eed)?;
     /// assert_eq!(filter.seed(), 0x5eed);
-    /// # Ok::<(), bloomline::BuildError>(())
+    /// # Ok::<(), bloomline::Error>(())
     /// ```
-    pub fn with_seed(self, seed: u64) -> Result<Self, BuildError> {
+    pub fn with_seed(self, seed: u64) -> Result<Self, Error> {
         let seed = Seed::of_empty(seed, self.keys == Some(0))?;
         Ok(Self { seed, ..self })
     }
@@ -387,7 +387,7 @@ impl BloomFilter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[doc(alias = "merge")]
-    pub fn union_with<'a>(&mut self, other: impl Into<BloomView<'a>>) -> Result<(), MismatchError> {
+    pub fn union_with<'a>(&mut self, other: impl Into<BloomView<'a>>) -> Result<(), Error> {
         self.combine(other.into(), |ours, theirs| ours | theirs)
     }
 
@@ -403,11 +403,11 @@ impl BloomFilter {
     /// # Errors
     ///
     /// If the filters differ in the number of blocks or modules, k or seed. Then nothing is changed.
-    pub fn intersect_with<'a>(&mut self, other: impl Into<BloomView<'a>>) -> Result<(), MismatchError> {
+    pub fn intersect_with<'a>(&mut self, other: impl Into<BloomView<'a>>) -> Result<(), Error> {
         self.combine(other.into(), |ours, theirs| ours & theirs)
     }
 
-    fn combine(&mut self, other: BloomView<'_>, combine: impl Fn(u8, u8) -> u8) -> Result<(), MismatchError> {
+    fn combine(&mut self, other: BloomView<'_>, combine: impl Fn(u8, u8) -> u8) -> Result<(), Error> {
         check_match(self.sizing(), self.seed, &other)?;
         self.keys = None;
         other.lanes.with_blocks(|theirs| {

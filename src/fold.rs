@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use crate::blocks::{Block, BlockSlice, Blocks, combined, lanes};
-use crate::error::BuildError;
+use crate::error::Error;
 use crate::filter::BloomFilter;
 use crate::kernel;
 use crate::lanes::Lanes;
@@ -35,9 +35,9 @@ impl BloomFilter {
     /// }
     /// large.fold(4)?;
     /// assert!(large == small);
-    /// # Ok::<(), bloomline::BuildError>(())
+    /// # Ok::<(), bloomline::Error>(())
     /// ```
-    pub fn fold(&mut self, factor: usize) -> Result<(), BuildError> {
+    pub fn fold(&mut self, factor: usize) -> Result<(), Error> {
         if factor != 1 {
             *self = self.as_view().to_folded(factor)?;
         }
@@ -52,7 +52,7 @@ impl BloomFilter {
     ///
     /// If `fpr` is not between 0 and 1, both excluded, or memory for the folded filter cannot be allocated. Then
     /// nothing is changed.
-    pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<(), BuildError> {
+    pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<(), Error> {
         let fpr = sizing::checked_fpr(fpr, 0.0)?;
         let n_blocks = self.blocks.module_blocks();
         let mut factors = Vec::new();
@@ -83,7 +83,7 @@ impl BloomView<'_> {
     /// # Errors
     ///
     /// If memory for the copy cannot be allocated.
-    pub fn to_filter(&self) -> Result<BloomFilter, BuildError> {
+    pub fn to_filter(&self) -> Result<BloomFilter, Error> {
         Ok(self.copy()?)
     }
 
@@ -126,10 +126,11 @@ impl BloomView<'_> {
     /// assert!(folded.n_blocks() == 100 && folded.contains("ant"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn to_folded(&self, factor: usize) -> Result<BloomFilter, BuildError> {
+    pub fn to_folded(&self, factor: usize) -> Result<BloomFilter, Error> {
         self.lanes.with_blocks(|Modules { blocks, module_blocks: n_blocks }| {
             if factor == 0 || !n_blocks.is_multiple_of(factor) {
-                return Err(BuildError::FoldFactor { factor, n_blocks });
+                let text = "{} blocks cannot be folded by {}: use a factor that divides them";
+                return Err(Error::argument(text, [n_blocks as u64, factor as u64]));
             }
             // No group of neighbours spans two modules.
             let mut folded = Blocks::zeroed(blocks.as_slice().len() / factor)?;

@@ -7,7 +7,7 @@ use core::ops::Range;
 use xxhash_rust::xxh64::xxh64;
 
 use crate::blocks::LANES;
-use crate::error::{BuildError, DecodeError};
+use crate::error::{Error, ErrorKind};
 use crate::hash::{self, Seed};
 use crate::kernel::Kernel;
 use crate::key::Key;
@@ -83,9 +83,9 @@ impl StandaloneFooter {
     /// If there are fewer than 64 bytes, if the last eight do not identify a single filter, if the footer is damaged,
     /// of a different version or has reserved bytes that are not zero, or if a different hash function placed the keys.
     ///
-    /// [`DecodeError::Magic`] for a scalable filter, a frontier or a bank, because their footers have different fields.
-    /// [`StandaloneKind::of`] recognises them, and [`BankFooter`](crate::bank::BankFooter) reads a bank's footer.
-    pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
+    /// [`ErrorKind::Unrecognized`] for a scalable filter, a frontier or a bank, because their footers have different
+    /// fields. [`StandaloneKind::of`] recognises them, and [`BankFooter`](crate::bank::BankFooter) reads a bank's footer.
+    pub fn read(bytes: &[u8]) -> Result<Self, Error> {
         let has_this_footer = |kind: &_| matches!(kind, StandaloneKind::Standard | StandaloneKind::Counting);
         let kind = StandaloneKind::of(bytes).filter(has_this_footer).unwrap_or(StandaloneKind::Blocked);
         split_filter(bytes, kind).map(|(_, footer)| footer)
@@ -102,8 +102,8 @@ impl StandaloneFooter {
     ///
     /// # Errors
     ///
-    /// If this is not the footer of a blocked filter, or no filter has its size. [`DecodeError::Modules`] if it has
-    /// several modules, because one range is not enough for them.
+    /// If this is not the footer of a blocked filter, or no filter has its size, or if it has several modules, because
+    /// one range is not enough for them.
     ///
     /// # Examples
     ///
@@ -121,14 +121,15 @@ impl StandaloneFooter {
     /// assert!(footer.contains_in_range(bytes, hash)?);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn range(&self, hash: u64) -> Result<Range<u64>, DecodeError> {
+    pub fn range(&self, hash: u64) -> Result<Range<u64>, Error> {
         if self.kind != StandaloneKind::Blocked {
-            return Err(DecodeError::Magic { found: self.kind.magic() });
+            return Err(unrecognized(self.kind.magic()));
         }
         if self.n_modules != 1 {
-            return Err(DecodeError::Modules { n_modules: self.n_modules });
+            let text = "a filter of {} modules cannot be asked by ranges: rebuild it with a size for at most one module";
+            return Err(Error::argument(text, [self.n_modules.into()]));
         }
-        let wrong_size = DecodeError::Footer { field: "number of lanes", found: self.size };
+        let wrong_size = Error::impossible("number of lanes", self.size);
         let len = self.size.checked_mul(8).filter(|&len| len != 0).ok_or(wrong_size)?;
         if !self.size.is_multiple_of(8) {
             return if self.size < 64 { Ok(0..len) } else { Err(wrong_size) };
@@ -148,11 +149,11 @@ impl StandaloneFooter {
     ///
     /// As [`range`](Self::range), and if the bytes do not have the range's length, or if no filter has the footer's k.
     /// Treat the key as possibly present.
-    pub fn contains_in_range(&self, bytes: &[u8], hash: u64) -> Result<bool, DecodeError> {
+    pub fn contains_in_range(&self, bytes: &[u8], hash: u64) -> Result<bool, Error> {
         let range = self.range(hash)?;
         let expected = (range.end - range.start) as usize;
         let lanes = Lanes::new(bytes).filter(|_| bytes.len() == expected);
-        let lanes = lanes.ok_or(DecodeError::Range { expected, found: bytes.len() })?;
+        let lanes = lanes.ok_or_else(|| wrong_range(expected, bytes))?;
         let (k, kernel) = (self.probe_count(ProbeCount::new)?, Kernel::active());
         // One block is enough, because the mask of a hash is the same in a filter of any size.
         Ok(lanes.with_blocks(|modules| kernel.contains(modules.blocks, hash, k)))
@@ -209,41 +210,37 @@ impl StandaloneFooter {
     }
 
     /// The stored k, if `new` accepts it.
-    pub(crate) fn probe_count<K>(
-        &self,
-        new: impl FnOnce(u32) -> Result<K, BuildError>,
-    ) -> Result<K, DecodeError> {
-        new(self.k).map_err(|_| DecodeError::Footer { field: "k", found: self.k.into() })
+    pub(crate) fn probe_count<K>(&self, new: impl FnOnce(u32) -> Result<K, Error>) -> Result<K, Error> {
+        new(self.k).map_err(|_| Error::impossible("k", self.k))
     }
 
     /// Fails if the body is empty, or not as long as the stored size requires.
-    pub(crate) fn check_size(&self, body: &[u8]) -> Result<(), DecodeError> {
+    pub(crate) fn check_size(&self, body: &[u8]) -> Result<(), Error> {
         let fits = self.size != 0 && self.body_len() == Some(body.len());
         if fits { Ok(()) } else { Err(self.wrong_size(body)) }
     }
 
-    pub(crate) fn wrong_size(&self, body: &[u8]) -> DecodeError {
+    pub(crate) fn wrong_size(&self, body: &[u8]) -> Error {
         let unit = match self.kind {
             StandaloneKind::Standard => "bits",
             StandaloneKind::Counting => "blocks of 256 counter bytes",
             _ => "lanes of 8 bytes",
         };
-        DecodeError::Size { stored: self.size, unit, found_bytes: body.len() }
+        Error::wrong_size(unit, self.size, body.len())
     }
 }
 
 /// The bytes before a filter's footer, and the footer.
-pub(crate) fn split_filter(
-    bytes: &[u8],
-    kind: StandaloneKind,
-) -> Result<(&[u8], StandaloneFooter), DecodeError> {
+pub(crate) fn split_filter(bytes: &[u8], kind: StandaloneKind) -> Result<(&[u8], StandaloneFooter), Error> {
     let (body, [size, keys, seed, check_value, body_checksum, last]) = split(bytes, kind)?;
     let [version, k, hash_id, ..] = last.to_le_bytes();
     if hash_id != hash::HASH_ID {
-        return Err(DecodeError::Footer { field: "hash id", found: hash_id.into() });
+        return Err(Error::impossible("hash id", hash_id));
     }
     if check_value != hash::CHECK_VALUE {
-        return Err(DecodeError::HashValue { stored: check_value, expected: hash::CHECK_VALUE });
+        let text =
+            "another hash function placed the keys (check value {hex}, ours {hex}): rebuild the filter";
+        return Err(Error::new(ErrorKind::Unsupported, text, [check_value, hash::CHECK_VALUE]));
     }
     let known_keys = Some(keys).filter(|&keys| keys != UNKNOWN_KEYS);
     let footer = StandaloneFooter::new(kind, size, k.into(), seed, known_keys, body_checksum);
@@ -251,13 +248,13 @@ pub(crate) fn split_filter(
     let found = last >> 24;
     match bytes.ends_with(&MODULES_MAGIC) {
         false if found == 0 => Ok((body, footer)),
-        false => Err(DecodeError::Footer { field: "reserved bytes", found }),
+        false => Err(Error::impossible("reserved bytes", found)),
         true if (1..=MOST_MODULES as u64).contains(&found) => {
             // A forged number of blocks that overflows matches no number of bytes.
             let size = size.saturating_mul(LANES as u64 * found);
             Ok((body, StandaloneFooter { size, n_modules: found as u32, has_checksums: true, ..footer }))
         }
-        true => Err(DecodeError::Footer { field: "number of modules", found }),
+        true => Err(Error::impossible("number of modules", found)),
     }
 }
 
@@ -270,20 +267,21 @@ pub(crate) fn seal(fields: [u64; 6], magic: [u8; 8]) -> [u8; FOOTER_BYTES] {
 }
 
 /// The bytes before the footer, and the fields before its checksum. The first byte of the last field is the version.
-pub(crate) fn split(bytes: &[u8], kind: StandaloneKind) -> Result<(&[u8], [u64; 6]), DecodeError> {
-    let too_short = DecodeError::TooShort { found: bytes.len(), least: LANE_BYTES + FOOTER_BYTES };
-    let (before, footer) = bytes.split_last_chunk::<FOOTER_BYTES>().ok_or(too_short)?;
+pub(crate) fn split(bytes: &[u8], kind: StandaloneKind) -> Result<(&[u8], [u64; 6]), Error> {
+    let footer = bytes.split_last_chunk::<FOOTER_BYTES>();
+    let (before, footer) = footer.ok_or_else(|| too_short(bytes, LANE_BYTES + FOOTER_BYTES))?;
     let (fields, _) = footer.as_chunks::<8>();
     let field = |i: usize| u64::from_le_bytes(fields[i]);
     if StandaloneKind::of(&fields[7]) != Some(kind) {
-        return Err(DecodeError::Magic { found: fields[7] });
+        return Err(unrecognized(fields[7]));
     }
     if fields[5][0] != VERSION {
-        return Err(DecodeError::Version { found: fields[5][0], newest: VERSION });
+        return Err(wrong_version(fields[5][0]));
     }
     let (stored, computed) = (field(6), xxh64(&footer[..48], 0));
     if stored != computed {
-        return Err(DecodeError::FooterChecksum { stored, computed });
+        let text = "the footer is damaged: its checksum is {hex}, stored {hex}";
+        return Err(Error::damaged(text, [computed, stored]));
     }
     Ok((before, core::array::from_fn(field)))
 }
@@ -293,7 +291,39 @@ pub(crate) fn checksum(body: &[u8]) -> u64 {
 }
 
 /// Compares the bytes before a footer with their checksum.
-pub(crate) fn verify(body: &[u8], stored: u64) -> Result<(), DecodeError> {
-    let computed = checksum(body);
-    if computed == stored { Ok(()) } else { Err(DecodeError::BodyChecksum { stored, computed }) }
+pub(crate) fn verify(body: &[u8], stored: u64) -> Result<(), Error> {
+    compare(stored, checksum(body))
+}
+
+/// Fails unless the stored checksum of bytes is the computed one.
+pub(crate) fn compare(stored: u64, computed: u64) -> Result<(), Error> {
+    let text = "the bytes are damaged: their checksum is {hex}, stored {hex}";
+    if computed == stored { Ok(()) } else { Err(Error::damaged(text, [computed, stored])) }
+}
+
+pub(crate) fn too_short(bytes: &[u8], least: usize) -> Error {
+    let text = "the bytes were cut, or are something else: there are {}, and at least {} are needed";
+    Error::new(ErrorKind::Unrecognized, text, [bytes.len(), least].map(|n| n as u64))
+}
+
+pub(crate) fn wrong_range(expected: usize, bytes: &[u8]) -> Error {
+    let text = "a lookup needs {} bytes, not {}: pass those of the range, no more and no fewer";
+    Error::argument(text, [expected, bytes.len()].map(|n| n as u64))
+}
+
+fn unrecognized(magic: [u8; 8]) -> Error {
+    let text = match StandaloneKind::of(&magic) {
+        Some(_) => "these are the bytes of a {kind}: open them as one",
+        None => "not a filter's standalone bytes, or cut short: they end in {hex}",
+    };
+    Error::new(ErrorKind::Unrecognized, text, [u64::from_be_bytes(magic)])
+}
+
+fn wrong_version(found: u8) -> Error {
+    let text = if found < VERSION {
+        "the bytes are of version {}, which no release wrote: rebuild the filter"
+    } else {
+        "the bytes are of version {}, or damaged, and this release reads up to {}: upgrade bloomline, or rebuild the filter"
+    };
+    Error::new(ErrorKind::Unsupported, text, [found.into(), VERSION.into()])
 }

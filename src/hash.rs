@@ -1,7 +1,7 @@
 //! From key bytes to the 64-bit hash that determines everything else.
 #![forbid(unsafe_code)]
 
-use crate::error::BuildError;
+use crate::error::Error;
 use crate::key::Key;
 
 /// Identifies wyhash final version 3 with the mixed seed in standalone bytes.
@@ -158,8 +158,10 @@ impl Seed {
     }
 
     /// The seed of a filter, which must not have keys yet, because they would no longer be found.
-    pub(crate) fn of_empty(seed: u64, is_empty: bool) -> Result<Self, BuildError> {
-        is_empty.then(|| Self::new(seed)).ok_or(BuildError::SeedAfterKeys { seed })
+    pub(crate) fn of_empty(seed: u64, is_empty: bool) -> Result<Self, Error> {
+        let text =
+            "seed {hex} comes too late: set the seed before the first key, or after clearing the filter";
+        is_empty.then(|| Self::new(seed)).ok_or(Error::argument(text, [seed]))
     }
 
     const fn mixed(seed: u64) -> Self {
@@ -191,7 +193,7 @@ impl Seed {
 /// let tables = [bloomline::BloomFilter::with_blocks(1, 6)?, bloomline::BloomFilter::with_blocks(9, 6)?];
 /// let hash = bloomline::hash_key("user4291", 0);
 /// assert!(!tables.iter().any(|filter| filter.contains_hash(hash)));
-/// # Ok::<(), bloomline::BuildError>(())
+/// # Ok::<(), bloomline::Error>(())
 /// ```
 #[inline]
 #[must_use]
@@ -215,7 +217,7 @@ pub fn hash_key(key: impl Key, seed: u64) -> u64 {
 /// let hash_of_the_join = 0x2a; // 64 bits that your program has already, of unknown quality
 /// rows.insert_hash(bloomline::mix(hash_of_the_join));
 /// assert!(rows.contains_hash(bloomline::mix(hash_of_the_join)));
-/// # Ok::<(), bloomline::BuildError>(())
+/// # Ok::<(), bloomline::Error>(())
 /// ```
 #[inline]
 #[must_use]

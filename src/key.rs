@@ -44,7 +44,7 @@ use alloc::vec::Vec;
 /// let mut seen = BloomFilter::with_fpr(1_000, 0.01)?;
 /// seen.insert(UserId(42));
 /// assert!(seen.contains(UserId(42)) && seen.contains(42));
-/// # Ok::<(), bloomline::BuildError>(())
+/// # Ok::<(), bloomline::Error>(())
 /// ```
 ///
 /// Other types do not compile:

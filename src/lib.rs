@@ -12,7 +12,7 @@
 //! seen.insert("user4291");
 //! assert!(seen.contains("user4291")); // possibly present
 //! assert!(!seen.contains("user4292")); // definitely absent
-//! # Ok::<(), bloomline::BuildError>(())
+//! # Ok::<(), bloomline::Error>(())
 //! ```
 //!
 //! # Choose a type
@@ -43,7 +43,7 @@
 //!
 //! let hash = filter.hash_key(42); // hash once, look up in many filters with the same seed
 //! assert!(filter.contains_hash(hash));
-//! # Ok::<(), bloomline::BuildError>(())
+//! # Ok::<(), bloomline::Error>(())
 //! ```
 //!
 //! Methods that end in `_hash` or `_batch` accept 64-bit hashes, from `hash_key` or your own if all their bits are well
@@ -64,7 +64,7 @@
 //! filter.shrink_to_fpr(0.01)?;
 //! assert_eq!(filter.n_blocks(), 512);
 //! assert!(filter.estimated_fpr() < 0.01);
-//! # Ok::<(), bloomline::BuildError>(())
+//! # Ok::<(), bloomline::Error>(())
 //! ```
 //!
 //! # Build a filter while writing an SSTable
@@ -100,7 +100,7 @@
 //! let hash = hash_key("user4291", 0);
 //! let possibly_in = BloomView::which_contain(&tables, hash);
 //! # assert_eq!(possibly_in.count(), 0);
-//! # Ok::<(), bloomline::BuildError>(())
+//! # Ok::<(), bloomline::Error>(())
 //! ```
 //!
 //! If there are 16 filters or more of one size, a [`bank::FilterBank`] of them answers faster.
@@ -114,7 +114,7 @@
 //! let mut found = [false; 3];
 //! filter.contains_batch(&hashes, &mut found); // overlaps the waits for memory
 //! # assert_eq!(found, [false; 3]);
-//! # Ok::<(), bloomline::BuildError>(())
+//! # Ok::<(), bloomline::Error>(())
 //! ```
 //!
 //! If lookups are slow, see [`tuning`].
@@ -209,9 +209,9 @@
 //! ```
 //! extern crate alloc;
 //! use alloc::vec::Vec;
-//! use bloomline::{BloomView, BuildError, FilterBuilder};
+//! use bloomline::{BloomView, Error, FilterBuilder};
 //!
-//! fn encoded(keys: &[&str]) -> Result<Vec<u8>, BuildError> {
+//! fn encoded(keys: &[&str]) -> Result<Vec<u8>, Error> {
 //!     let (mut builder, mut bytes) = (FilterBuilder::with_bits_per_key(10.0)?, Vec::new());
 //!     keys.iter().for_each(|key| builder.insert(key));
 //!     builder.finish_compact(&mut bytes)?;
@@ -270,7 +270,7 @@ pub use aligned_bytes::AlignedBytes;
 #[cfg(target_has_atomic = "64")]
 pub use atomic::AtomicBloomFilter;
 pub use builder::FilterBuilder;
-pub use error::{BuildError, DecodeError, MismatchError};
+pub use error::{Error, ErrorKind};
 pub use estimate::KeyEstimate;
 pub use filter::BloomFilter;
 pub use footer::StandaloneFooter;

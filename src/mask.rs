@@ -6,7 +6,7 @@
 
 use core::num::NonZero;
 
-use crate::error::BuildError;
+use crate::error::Error;
 
 /// Multiplier of the first word, 2^64 ÷ the golden ratio, made odd.
 const FIRST: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -18,10 +18,10 @@ const SECOND: u64 = 0xD6E8_FEB8_6659_FD93;
 pub(crate) struct ProbeCount(NonZero<u8>);
 
 impl ProbeCount {
-    pub(crate) fn new(k: u32) -> Result<Self, BuildError> {
+    pub(crate) fn new(k: u32) -> Result<Self, Error> {
         match NonZero::new(k as u8) {
             Some(count) if k <= 16 => Ok(Self(count)),
-            _ => Err(BuildError::Probes { k, most: 16 }),
+            _ => Err(Error::probes(k, 16)),
         }
     }
 

@@ -5,7 +5,7 @@
 
 use core::fmt;
 
-use crate::error::DecodeError;
+use crate::error::Error;
 use crate::lanes::Lanes;
 use crate::view::BloomView;
 
@@ -54,7 +54,7 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
     /// # Errors
     ///
     /// If no filter has this length or last bytes.
-    pub fn from_compact(bytes: B) -> Result<Self, DecodeError> {
+    pub fn from_compact(bytes: B) -> Result<Self, Error> {
         Self::from_compact_with_seed(bytes, 0)
     }
 
@@ -63,7 +63,7 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
     /// # Errors
     ///
     /// If no filter has this length or last bytes. A wrong seed is not detected.
-    pub fn from_compact_with_seed(bytes: B, seed: u64) -> Result<Self, DecodeError> {
+    pub fn from_compact_with_seed(bytes: B, seed: u64) -> Result<Self, Error> {
         Self::open(bytes, |bytes| BloomView::from_compact_with_seed(bytes, seed))
     }
 
@@ -75,7 +75,7 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
     /// If the bytes were cut, are damaged or of a different version, or if the keys were hashed by a different function
     /// than this build's.
     #[doc(alias = "from_bytes")]
-    pub fn from_standalone(bytes: B) -> Result<Self, DecodeError> {
+    pub fn from_standalone(bytes: B) -> Result<Self, Error> {
         Self::open(bytes, |bytes| BloomView::from_standalone(bytes))
     }
 
@@ -86,14 +86,11 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
     ///
     /// If the bytes were cut, if their footer is damaged or of a different version, or if the keys were hashed by a
     /// different function than this build's.
-    pub fn from_standalone_unverified(bytes: B) -> Result<Self, DecodeError> {
+    pub fn from_standalone_unverified(bytes: B) -> Result<Self, Error> {
         Self::open(bytes, |bytes| BloomView::from_standalone_unverified(bytes))
     }
 
-    fn open(
-        bytes: B,
-        open: impl FnOnce(&[u8]) -> Result<BloomView<'_>, DecodeError>,
-    ) -> Result<Self, DecodeError> {
+    fn open(bytes: B, open: impl FnOnce(&[u8]) -> Result<BloomView<'_>, Error>) -> Result<Self, Error> {
         let all = bytes.as_ref();
         let view = open(all)?;
         let (lanes_len, module_len) = (view.byte_len(), view.lanes.module_len());

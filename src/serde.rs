@@ -9,7 +9,7 @@ use serde_core::ser::{Serialize, Serializer};
 
 #[cfg(target_has_atomic = "64")]
 use crate::atomic::AtomicBloomFilter;
-use crate::error::DecodeError;
+use crate::error::Error;
 use crate::filter::BloomFilter;
 use crate::key::Key;
 use crate::memory::reserve;
@@ -43,7 +43,7 @@ as_standalone_bytes!(StandardBloomFilter, Self::from_standalone);
 /// Accepts bytes, or a sequence of numbers from data formats without bytes.
 struct Bytes<T> {
     name: &'static str,
-    read: fn(&[u8]) -> Result<T, DecodeError>,
+    read: fn(&[u8]) -> Result<T, Error>,
 }
 
 impl<'de, T> Visitor<'de> for Bytes<T> {
@@ -61,7 +61,7 @@ impl<'de, T> Visitor<'de> for Bytes<T> {
         // Grows as numbers arrive, because the length that the data claim may be forged.
         let mut bytes = Vec::new();
         while let Some(byte) = numbers.next_element()? {
-            reserve(&mut bytes, 1).map_err(|error| A::Error::custom(DecodeError::from(error)))?;
+            reserve(&mut bytes, 1).map_err(|error| A::Error::custom(Error::from(error)))?;
             bytes.push(byte);
         }
         (self.read)(&bytes).map_err(A::Error::custom)

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::ops::Range;
 
-use crate::error::DecodeError;
+use crate::error::Error;
 
 /// A part of shared bytes, such as a file in an `Arc<Mmap>`, an `Arc<Vec<u8>>` or an `Arc<[u8]>`. It keeps all of them
 /// in memory as long as it lives, and copies none.
@@ -48,12 +48,15 @@ impl<T: AsRef<[u8]> + ?Sized> SharedSlice<T> {
     ///
     /// # Errors
     ///
-    /// [`DecodeError::Slice`] if there are fewer bytes, or the range ends before it starts.
-    pub fn new(bytes: Arc<T>, range: Range<usize>) -> Result<Self, DecodeError> {
+    /// If there are fewer bytes, or the range ends before it starts.
+    pub fn new(bytes: Arc<T>, range: Range<usize>) -> Result<Self, Error> {
         let Range { start, end } = range;
         match bytes.as_ref().as_ref().get(range) {
             Some(slice) => Ok(Self { len: slice.len(), bytes, start }),
-            None => Err(DecodeError::Slice { start, end, found: bytes.as_ref().as_ref().len() }),
+            None => {
+                let text = "bytes {} to {} of {} do not exist: the range is damaged, or of another file";
+                Err(Error::damaged(text, [start, end, bytes.as_ref().as_ref().len()].map(|n| n as u64)))
+            }
         }
     }
 }

@@ -5,7 +5,7 @@
 use alloc::vec::Vec;
 
 use crate::builder::FilterBuilder;
-use crate::error::{BuildError, DecodeError};
+use crate::error::Error;
 use crate::hash::hash_key;
 use crate::key::Key;
 use crate::memory::or_abort;
@@ -31,7 +31,7 @@ use crate::view::BloomView;
 /// policy.create_filter(["ant", "bee", "bee"], &mut table);
 /// assert!(policy.key_may_match("bee", &table));
 /// assert!(!policy.key_may_match("elk", &table));
-/// # Ok::<(), bloomline::BuildError>(())
+/// # Ok::<(), bloomline::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct FilterPolicy {
@@ -49,7 +49,7 @@ impl FilterPolicy {
     /// # Errors
     ///
     /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY).
-    pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, BuildError> {
+    pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, Error> {
         Ok(Self { builder: FilterBuilder::with_bits_per_key(bits_per_key)? })
     }
 
@@ -58,7 +58,7 @@ impl FilterPolicy {
     /// # Errors
     ///
     /// If `fpr` is not between [`MIN_FPR`](crate::sizing::MIN_FPR) and 1.
-    pub fn with_fpr(fpr: f64) -> Result<Self, BuildError> {
+    pub fn with_fpr(fpr: f64) -> Result<Self, Error> {
         Ok(Self { builder: FilterBuilder::with_fpr(fpr)? })
     }
 
@@ -68,7 +68,7 @@ impl FilterPolicy {
     /// # Errors
     ///
     /// If `most_modules` is not 1 to 16, or the requested false-positive rate is out of reach for as few modules.
-    pub fn with_most_modules(self, most_modules: usize) -> Result<Self, BuildError> {
+    pub fn with_most_modules(self, most_modules: usize) -> Result<Self, Error> {
         Ok(Self { builder: self.builder.with_most_modules(most_modules)? })
     }
 
@@ -90,7 +90,7 @@ impl FilterPolicy {
     /// let data_end = table.len();
     /// filter.finish_compact(&mut table)?;
     /// assert!(policy.key_may_match("cat", &table[data_end..]));
-    /// # Ok::<(), bloomline::BuildError>(())
+    /// # Ok::<(), bloomline::Error>(())
     /// ```
     pub fn builder(&self) -> FilterBuilder {
         self.builder.clone()
@@ -130,7 +130,7 @@ impl FilterPolicy {
     ///
     /// If no filter has this length or last bytes. The key is then possibly present.
     #[inline]
-    pub fn try_key_may_match(&self, key: impl Key, filter: &[u8]) -> Result<bool, DecodeError> {
+    pub fn try_key_may_match(&self, key: impl Key, filter: &[u8]) -> Result<bool, Error> {
         // Hashed before the filter is opened, so that nothing has to be saved across the call.
         let hash = hash_key(key, 0);
         BloomView::from_compact(filter).map(|view| view.contains_hash(hash))

@@ -5,7 +5,7 @@
 use xxhash_rust::xxh64::xxh64;
 
 use crate::blocks::BlockSlice;
-use crate::error::DecodeError;
+use crate::error::Error;
 use crate::footer::{self, CHECKSUM_BYTES, StandaloneFooter, checksum, split_filter};
 use crate::hash::Seed;
 use crate::kind::StandaloneKind;
@@ -75,7 +75,7 @@ pub(crate) fn write_tail<E>(
 /// The lanes, k, the modules' checksums and the footer.
 pub(crate) fn read_standalone(
     bytes: &[u8],
-) -> Result<(Lanes<'_>, ProbeCount, &ModuleChecksums, StandaloneFooter), DecodeError> {
+) -> Result<(Lanes<'_>, ProbeCount, &ModuleChecksums, StandaloneFooter), Error> {
     let (body, footer) = split_filter(bytes, StandaloneKind::Blocked)?;
     let k = footer.probe_count(ProbeCount::new)?;
     footer.check_size(body)?;
@@ -95,7 +95,7 @@ pub(crate) fn read_standalone(
 }
 
 /// Splits off the last of several filters' standalone bytes.
-pub(crate) fn split_last_standalone(bytes: &[u8]) -> Result<(&[u8], &[u8]), DecodeError> {
+pub(crate) fn split_last_standalone(bytes: &[u8]) -> Result<(&[u8], &[u8]), Error> {
     let (before, footer) = split_filter(bytes, StandaloneKind::Blocked)?;
     let start = footer.body_len().and_then(|lanes| before.len().checked_sub(lanes));
     let start = start.ok_or(footer.wrong_size(before))?;

@@ -6,8 +6,9 @@ use core::{fmt, iter};
 use crate::bitmap;
 use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, lanes};
 use crate::compact;
-use crate::error::{DecodeError, MismatchError};
+use crate::error::{Error, ErrorKind};
 use crate::estimate::{self, KeyEstimate};
+use crate::footer;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::key::Key;
@@ -67,7 +68,7 @@ impl<'a> BloomView<'a> {
     ///
     /// If no filter has this length or last bytes. A caller that must answer treats the key as possibly present.
     #[inline]
-    pub fn from_compact(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+    pub fn from_compact(bytes: &'a [u8]) -> Result<Self, Error> {
         Self::from_compact_with_seed(bytes, 0)
     }
 
@@ -78,7 +79,7 @@ impl<'a> BloomView<'a> {
     /// See [`from_compact`](Self::from_compact). A wrong seed is not detected, and most lookups then return `false`,
     /// even for inserted keys. Store the seed where it cannot be lost, such as in the name of the filter policy.
     #[inline]
-    pub fn from_compact_with_seed(bytes: &'a [u8], seed: u64) -> Result<Self, DecodeError> {
+    pub fn from_compact_with_seed(bytes: &'a [u8], seed: u64) -> Result<Self, Error> {
         let (lanes, k) = compact::read_compact(bytes)?;
         let (kernel, seed) = (Kernel::active(), Seed::new(seed));
         Ok(Self::new(lanes, k, kernel, seed, None, &[]))
@@ -107,7 +108,7 @@ impl<'a> BloomView<'a> {
     /// If the bytes were cut, are damaged or of a different version, or if the keys were hashed by a different function
     /// than this build's.
     #[doc(alias = "from_bytes")]
-    pub fn from_standalone(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+    pub fn from_standalone(bytes: &'a [u8]) -> Result<Self, Error> {
         let view = Self::from_standalone_unverified(bytes)?;
         view.verify().map(|()| view)
     }
@@ -122,7 +123,7 @@ impl<'a> BloomView<'a> {
     ///
     /// If the bytes were cut, if their footer is damaged or of a different version, or if the keys were hashed by a
     /// different function than this build's.
-    pub fn from_standalone_unverified(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+    pub fn from_standalone_unverified(bytes: &'a [u8]) -> Result<Self, Error> {
         let (lanes, k, checksums, footer) = standalone::read_standalone(bytes)?;
         let (kernel, seed) = (Kernel::active(), Seed::new(footer.seed));
         Ok(Self::new(lanes, k, kernel, seed, footer.known_keys, checksums))
@@ -132,16 +133,16 @@ impl<'a> BloomView<'a> {
     ///
     /// # Errors
     ///
-    /// [`DecodeError::BodyChecksum`] if the bits are damaged, so that lookups may return `false` for keys that were
-    /// inserted. [`DecodeError::NoChecksum`] if the view is of compact bytes or of a filter in memory.
-    pub fn verify(&self) -> Result<(), DecodeError> {
+    /// [`ErrorKind::Damaged`] if the bits do not match, so that lookups may return `false` for keys that were inserted.
+    /// [`ErrorKind::NoChecksum`] if the view is of compact bytes or of a filter in memory.
+    pub fn verify(&self) -> Result<(), Error> {
         if self.checksums.is_empty() {
-            return Err(DecodeError::NoChecksum);
+            return Err(Error::no_checksum());
         }
         let stored = self.checksums.iter().map(|checksum| u64::from_le_bytes(*checksum));
         let mut both = stored.zip(standalone::computed_checksums(self.lanes));
         match both.find(|(stored, computed)| stored != computed) {
-            Some((stored, computed)) => Err(DecodeError::BodyChecksum { stored, computed }),
+            Some((stored, computed)) => footer::compare(stored, computed),
             None => Ok(()),
         }
     }
@@ -263,7 +264,7 @@ impl<'a> BloomView<'a> {
     /// assert!(BloomView::which_contain(&tables, hash_key("ant", 0)).eq([0, 1]));
     /// assert!(BloomView::which_contain(&tables, hash_key("bee", 0)).eq([1]));
     /// assert!(BloomView::which_contain(&tables, hash_key("cat", 0)).eq([]));
-    /// # Ok::<(), bloomline::BuildError>(())
+    /// # Ok::<(), bloomline::Error>(())
     /// ```
     #[inline]
     pub fn which_contain<F: Into<Self>>(
@@ -399,10 +400,7 @@ impl<'a> BloomView<'a> {
     /// # Errors
     ///
     /// If the filters differ in the number of blocks or modules, k or seed.
-    pub fn estimated_union<'b>(
-        &self,
-        other: impl Into<BloomView<'b>>,
-    ) -> Result<Option<KeyEstimate>, MismatchError> {
+    pub fn estimated_union<'b>(&self, other: impl Into<BloomView<'b>>) -> Result<Option<KeyEstimate>, Error> {
         self.compare(&other.into(), |[ours, theirs]| {
             let united = ours.iter().zip(theirs.iter()).map(|(ours, theirs)| ours | theirs);
             estimate::keys(united, self.k(), self.n_modules())
@@ -433,18 +431,14 @@ impl<'a> BloomView<'a> {
     pub fn estimated_intersection<'b>(
         &self,
         other: impl Into<BloomView<'b>>,
-    ) -> Result<Option<KeyEstimate>, MismatchError> {
+    ) -> Result<Option<KeyEstimate>, Error> {
         self.compare(&other.into(), |[ours, theirs]| {
             estimate::common_keys(ours.iter().zip(theirs.iter()), self.k(), self.n_modules())
         })
     }
 
     /// Calls `read` with the lanes of both filters, in the same form.
-    fn compare<T>(
-        &self,
-        other: &BloomView<'_>,
-        read: impl FnOnce([Lanes<'_>; 2]) -> T,
-    ) -> Result<T, MismatchError> {
+    fn compare<T>(&self, other: &BloomView<'_>, read: impl FnOnce([Lanes<'_>; 2]) -> T) -> Result<T, Error> {
         check_match(self.sizing(), self.seed, other)?;
         Ok(self.lanes.with_blocks(|ours| {
             other.lanes.with_blocks(|theirs| lanes::with_fewest_lanes([ours, theirs], read))
@@ -464,22 +458,37 @@ impl<'a> BloomView<'a> {
 const NO_BITS: &Block = &[0; BLOCK_BYTES];
 
 /// Fails if a filter of this size and seed and `other` place keys differently.
-pub(crate) fn check_match(ours: Sizing, seed: Seed, other: &BloomView<'_>) -> Result<(), MismatchError> {
-    let theirs = other.sizing();
-    for (ours, theirs, unit) in
-        [(ours.n_modules(), theirs.n_modules(), "modules"), (ours.n_blocks(), theirs.n_blocks(), "blocks")]
-    {
-        if ours != theirs {
-            return Err(MismatchError::Size { ours: ours as u64, theirs: theirs as u64, unit });
-        }
+pub(crate) fn check_match(ours: Sizing, seed: Seed, other: &BloomView<'_>) -> Result<(), Error> {
+    check_modules([ours.n_modules, other.n_modules()])?;
+    let [ours_blocks, theirs_blocks] = [ours.n_blocks, other.n_blocks()].map(|n| n as u64);
+    let (more, fewer) = (ours_blocks.max(theirs_blocks), ours_blocks.min(theirs_blocks));
+    if more != fewer {
+        let text = match more.checked_rem(fewer) {
+            Some(0) => "filters of {} and {} blocks cannot be combined: fold the larger one by {}",
+            _ => "filters of {} and {} blocks cannot be combined: build both with one number of blocks",
+        };
+        let numbers = [ours_blocks, theirs_blocks, more / fewer];
+        return Err(Error::new(ErrorKind::Mismatch, text, numbers));
     }
-    if ours.k() != theirs.k() {
-        return Err(MismatchError::Probes { ours: ours.k(), theirs: theirs.k() });
-    }
-    if seed != other.seed {
-        return Err(MismatchError::Seed { ours: seed.get(), theirs: other.seed() });
-    }
-    Ok(())
+    check_placing([ours.k, other.k].map(ProbeCount::get), [seed, other.seed])
+}
+
+/// Fails if two filters differ in their number of modules.
+pub(crate) fn check_modules(modules: [usize; 2]) -> Result<(), Error> {
+    let text = "filters of {} and {} modules cannot be combined: build both with one number of modules";
+    check_same(modules.map(|n| n as u64), text)
+}
+
+/// Fails if two filters of one size differ in k or seed.
+pub(crate) fn check_placing(k: [u32; 2], seeds: [Seed; 2]) -> Result<(), Error> {
+    check_same(k.map(u64::from), "filters with k = {} and k = {} cannot be combined: build both with one k")?;
+    let text = "filters with seeds {hex} and {hex} cannot be combined: build both with one seed";
+    check_same(seeds.map(Seed::get), text)
+}
+
+/// Fails with this text if two filters have different numbers.
+pub(crate) fn check_same(numbers: [u64; 2], text: &'static str) -> Result<(), Error> {
+    if numbers[0] == numbers[1] { Ok(()) } else { Err(Error::new(ErrorKind::Mismatch, text, numbers)) }
 }
 
 /// Equal filters have the same modules, blocks, bits, k and seed, and return the same answers.

@@ -4,8 +4,8 @@
 use xxhash_rust::xxh64::xxh64;
 
 use super::shape::TRAILER_BYTES;
-use crate::error::DecodeError;
-use crate::footer::StandaloneFooter;
+use crate::error::Error;
+use crate::footer::{self, StandaloneFooter};
 
 /// The checksums that a footer stores.
 #[derive(Clone, Copy)]
@@ -26,14 +26,15 @@ impl Checksums {
     }
 
     /// Compares a region, including the 64 bytes behind its rows, with its checksum. Returns the hash of its rows.
-    pub(super) fn verify_region(self, region: &[u8], block: usize) -> Result<u64, DecodeError> {
+    pub(super) fn verify_region(self, region: &[u8], block: usize) -> Result<u64, Error> {
         let (rows, trailer) =
             region.split_last_chunk::<TRAILER_BYTES>().expect("a region of a checked length");
         let (stored, zeros) = trailer.split_first_chunk().expect("64 bytes");
         let hash = region_hash(rows, block);
         let (stored, computed) = (u64::from_le_bytes(*stored), self.of_region(hash));
         if stored != computed || zeros.iter().any(|&byte| byte != 0) {
-            return Err(DecodeError::RegionChecksum { block: block as u64, stored, computed });
+            let text = "the bank's region {} is damaged, or these are other bytes: their checksum is {hex}, stored {hex}";
+            return Err(Error::damaged(text, [block as u64, computed, stored]));
         }
         Ok(hash)
     }
@@ -42,11 +43,10 @@ impl Checksums {
         self,
         regions: impl Iterator<Item = &'a [u8]>,
         known_keys: &[u8],
-    ) -> Result<(), DecodeError> {
+    ) -> Result<(), Error> {
         let mut hashes = regions.enumerate().map(|(block, region)| self.verify_region(region, block));
         let sum = hashes.try_fold(0, |sum, hash| hash.map(|hash| u64::wrapping_add(sum, hash)))?;
-        let (stored, computed) = (self.contents, xxh64(known_keys, sum));
-        if stored == computed { Ok(()) } else { Err(DecodeError::BodyChecksum { stored, computed }) }
+        footer::compare(self.contents, xxh64(known_keys, sum))
     }
 }
 

@@ -5,20 +5,20 @@ use core::fmt;
 use core::ops::Range;
 
 use super::checksum::{self, Checksums};
-use super::error::BankError;
 use super::shape::{KEYS_BYTES, MOST_SLOTS, Shape, TRAILER_BYTES, copy_rows, rows_len};
 use super::view::BankView;
 use crate::aligned_bytes::AlignedBytes;
 use crate::blocks::{BLOCK_BYTES, Block, LANES, lanes};
-use crate::error::{BuildError, DecodeError};
+use crate::error::{Error, ErrorKind};
 use crate::footer::{self, StandaloneFooter};
 use crate::hash::Seed;
 use crate::kernel::{Kernel, ROWS, Square};
 use crate::kind::StandaloneKind;
+use crate::mask::ProbeCount;
 use crate::memory::{OutOfMemory, reserve};
 use crate::sizing::Sizing;
 use crate::standalone;
-use crate::view::{BloomView, check_match};
+use crate::view::{BloomView, check_placing};
 
 /// Many filters with equal number of blocks, k and seed, stored so that one lookup answers for all of them.
 ///
@@ -40,7 +40,7 @@ impl FilterBank {
     /// # Errors
     ///
     /// If the size has several modules, if `capacity` is above 2^24, or memory for the bank cannot be allocated.
-    pub fn with_capacity(sizing: Sizing, capacity: usize) -> Result<Self, BankError> {
+    pub fn with_capacity(sizing: Sizing, capacity: usize) -> Result<Self, Error> {
         check_modules(sizing.n_modules())?;
         let (n_blocks, k) = (sizing.n_blocks(), sizing.probe_count());
         let (seed, kernel) = (Seed::DEFAULT, Kernel::active());
@@ -49,9 +49,10 @@ impl FilterBank {
     }
 
     /// [`zeroed`](Self::zeroed) for a capacity that may exceed the format's limit.
-    fn checked(shape: Shape, capacity: usize) -> Result<Self, BankError> {
+    fn checked(shape: Shape, capacity: usize) -> Result<Self, Error> {
         if capacity > MOST_SLOTS {
-            return Err(BankError::Full { slots: capacity, capacity: MOST_SLOTS });
+            let text = "a bank has at most {} slots, not {}: split the filters over several banks";
+            return Err(Error::argument(text, [MOST_SLOTS, capacity].map(|n| n as u64)));
         }
         Ok(Self::zeroed(shape, capacity)?)
     }
@@ -78,9 +79,11 @@ impl FilterBank {
     /// - if memory for the bank cannot be allocated.
     pub fn from_filters<'a>(
         filters: impl IntoIterator<Item = impl Into<BloomView<'a>>>,
-    ) -> Result<Self, BankError> {
+    ) -> Result<Self, Error> {
         let filters = views(filters)?;
-        let smallest = filters.iter().min_by_key(|filter| filter.n_blocks()).ok_or(BankError::NoFilters)?;
+        let smallest = filters.iter().min_by_key(|filter| filter.n_blocks());
+        let none = Error::argument("a bank needs at least one filter, which gives it its size", []);
+        let smallest = smallest.ok_or(none)?;
         let BloomView { k, seed, kernel, .. } = *smallest;
         let n_blocks = smallest.n_blocks();
         let shape = Shape { n_blocks, slots: 0, rows_len: 0, stride: 0, k, seed, kernel };
@@ -98,7 +101,7 @@ impl FilterBank {
     /// If the bytes were cut, are damaged or of a different version, if the keys were hashed by a different function
     /// than this build's, or if memory for the copy cannot be allocated.
     #[doc(alias = "from_bytes")]
-    pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
+    pub fn from_standalone(bytes: &[u8]) -> Result<Self, Error> {
         let view = BankView::from_standalone(bytes)?;
         Ok(Self::zeroed(view.shape, view.slots())?.filled_from(&view))
     }
@@ -164,7 +167,7 @@ impl FilterBank {
     /// # Errors
     ///
     /// If that is more than 2^24 slots, or memory cannot be allocated. Then nothing is changed.
-    pub fn reserve(&mut self, additional: usize) -> Result<(), BankError> {
+    pub fn reserve(&mut self, additional: usize) -> Result<(), Error> {
         let capacity = self.view.shape.slots.saturating_add(additional);
         if capacity > self.capacity() {
             let larger = Self::checked(self.view.shape, capacity)?;
@@ -177,8 +180,8 @@ impl FilterBank {
     ///
     /// # Errors
     ///
-    /// [`BuildError::SeedAfterKeys`] if the bank has filters.
-    pub fn with_seed(mut self, seed: u64) -> Result<Self, BuildError> {
+    /// If the bank has filters.
+    pub fn with_seed(mut self, seed: u64) -> Result<Self, Error> {
         self.view.shape.seed = Seed::of_empty(seed, self.view.shape.slots == 0)?;
         Ok(self)
     }
@@ -211,7 +214,7 @@ impl FilterBank {
     ///
     /// If the bank is full, if the filter's number of blocks is not a multiple of the bank's, if they differ in k or
     /// seed, or if the filter has several modules. Then nothing is changed.
-    pub fn push<'a>(&mut self, filter: impl Into<BloomView<'a>>) -> Result<usize, BankError> {
+    pub fn push<'a>(&mut self, filter: impl Into<BloomView<'a>>) -> Result<usize, Error> {
         Ok(self.push_views(&[filter.into()])?.start)
     }
 
@@ -223,15 +226,16 @@ impl FilterBank {
     pub fn push_all<'a>(
         &mut self,
         filters: impl IntoIterator<Item = impl Into<BloomView<'a>>>,
-    ) -> Result<Range<usize>, BankError> {
+    ) -> Result<Range<usize>, Error> {
         self.push_views(&views(filters)?)
     }
 
-    fn push_views(&mut self, filters: &[BloomView<'_>]) -> Result<Range<usize>, BankError> {
+    fn push_views(&mut self, filters: &[BloomView<'_>]) -> Result<Range<usize>, Error> {
         let (start, capacity) = (self.view.shape.slots, self.capacity());
         let slots = start + filters.len();
         if slots > capacity {
-            return Err(BankError::Full { slots, capacity });
+            let text = "the bank has room for {} slots, not {}: reserve more, or replace a filter";
+            return Err(Error::argument(text, [capacity, slots].map(|n| n as u64)));
         }
         self.write(start, filters)?;
         Ok(start..slots)
@@ -242,7 +246,7 @@ impl FilterBank {
     /// # Errors
     ///
     /// If there is no such slot, or as [`push`](Self::push). Then nothing is changed.
-    pub fn replace<'a>(&mut self, slot: usize, filter: impl Into<BloomView<'a>>) -> Result<(), BankError> {
+    pub fn replace<'a>(&mut self, slot: usize, filter: impl Into<BloomView<'a>>) -> Result<(), Error> {
         self.view.check_slot(slot)?;
         self.write(slot, &[filter.into()])
     }
@@ -252,20 +256,24 @@ impl FilterBank {
     /// # Errors
     ///
     /// If there is no such slot.
-    pub fn clear(&mut self, slot: usize) -> Result<(), BankError> {
+    pub fn clear(&mut self, slot: usize) -> Result<(), Error> {
         self.view.check_slot(slot)?;
         self.set_known_keys(slot, Some(0));
         self.write_blocks(slot, 1, |_, _| [0; BLOCK_BYTES]);
         Ok(())
     }
 
-    fn write(&mut self, first: usize, filters: &[BloomView<'_>]) -> Result<(), BankError> {
+    fn write(&mut self, first: usize, filters: &[BloomView<'_>]) -> Result<(), Error> {
         let Shape { n_blocks, k, seed, .. } = self.view.shape;
         for filter in filters {
-            // A filter of a multiple of the bank's blocks is folded, so its size is not a mismatch.
-            let ours = if filter.n_blocks().is_multiple_of(n_blocks) { filter.n_blocks() } else { n_blocks };
             check_modules(filter.n_modules())?;
-            check_match(Sizing { n_blocks: ours, n_modules: 1, k }, seed, filter)?;
+            // A filter of a multiple of the bank's blocks is folded.
+            if !filter.n_blocks().is_multiple_of(n_blocks) {
+                let text = "a filter of {} blocks does not fit into a bank of {}: build it with as many, or a multiple";
+                let numbers = [filter.n_blocks(), n_blocks].map(|n| n as u64);
+                return Err(Error::new(ErrorKind::Mismatch, text, numbers));
+            }
+            check_placing([k, filter.k].map(ProbeCount::get), [seed, filter.seed])?;
         }
         self.view.shape.slots = self.view.shape.slots.max(first + filters.len());
         for (slot, filter) in (first..).zip(filters) {
@@ -319,8 +327,10 @@ impl FilterBank {
 }
 
 /// Fails for a filter of several modules, because a slot is one module.
-fn check_modules(n_modules: usize) -> Result<(), BankError> {
-    if n_modules == 1 { Ok(()) } else { Err(BankError::Modules { n_modules }) }
+fn check_modules(n_modules: usize) -> Result<(), Error> {
+    let text =
+        "a bank's filters have one module, not {}: rebuild the filter with a size for at most one module";
+    if n_modules == 1 { Ok(()) } else { Err(Error::argument(text, [n_modules as u64])) }
 }
 
 fn views<'a>(

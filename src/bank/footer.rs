@@ -6,8 +6,8 @@ use core::ops::Range;
 use super::bitmap::SlotBitmap;
 use super::checksum::Checksums;
 use super::shape::{MOST_SLOTS, Shape, TRAILER_BYTES, rows_len};
-use crate::error::DecodeError;
-use crate::footer::{StandaloneFooter, split_filter};
+use crate::error::Error;
+use crate::footer::{self, StandaloneFooter, split_filter};
 use crate::hash::Seed;
 use crate::kernel::Kernel;
 use crate::key::Key;
@@ -55,13 +55,13 @@ impl BankFooter {
     /// If there are fewer than 64 bytes, if the last eight are not a bank's magic, if the footer is damaged, of a
     /// different version or has a field out of range, or if the keys were hashed by a different function than this
     /// build's.
-    pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
+    pub fn read(bytes: &[u8]) -> Result<Self, Error> {
         let (before, footer) = split_filter(bytes, StandaloneKind::Bank)?;
         let k = footer.probe_count(ProbeCount::new)?;
         // Banks store the number of slots where filters store their known keys.
         let slots = footer.known_keys.unwrap_or(u64::MAX);
         if slots > MOST_SLOTS as u64 {
-            return Err(DecodeError::Footer { field: "number of slots", found: slots });
+            return Err(Error::impossible("number of slots", slots));
         }
         let slots = slots as usize;
         let rows_len = rows_len(slots);
@@ -103,17 +103,12 @@ impl BankFooter {
     ///
     /// If the bytes have a wrong length, are damaged, or belong to a different range or bank. The key is then possibly
     /// present in all slots, and `found` has all of them.
-    pub fn find_in_range(
-        &self,
-        bytes: &[u8],
-        hash: u64,
-        found: &mut SlotBitmap,
-    ) -> Result<bool, DecodeError> {
+    pub fn find_in_range(&self, bytes: &[u8], hash: u64, found: &mut SlotBitmap) -> Result<bool, Error> {
         let expected = self.shape.stride;
         let checked = if bytes.len() == expected {
             self.checksums.verify_region(bytes, self.shape.block_of(hash))
         } else {
-            Err(DecodeError::Range { expected, found: bytes.len() })
+            Err(footer::wrong_range(expected, bytes))
         };
         let rows = checked.is_ok().then(|| &bytes[..self.shape.rows_len]);
         let any = self.shape.find(rows, hash, found);
@@ -126,8 +121,8 @@ impl BankFooter {
     }
 }
 
-pub(super) fn wrong_size(n_blocks: u64, found_bytes: usize) -> DecodeError {
-    DecodeError::Size { stored: n_blocks, unit: "blocks of a bank", found_bytes }
+pub(super) fn wrong_size(n_blocks: u64, found_bytes: usize) -> Error {
+    Error::wrong_size("blocks of a bank", n_blocks, found_bytes)
 }
 
 impl fmt::Debug for BankFooter {

@@ -28,14 +28,12 @@
 
 mod bitmap;
 mod checksum;
-mod error;
 mod filter_bank;
 mod footer;
 mod shape;
 mod view;
 
 pub use bitmap::SlotBitmap;
-pub use error::BankError;
 pub use filter_bank::FilterBank;
 pub use footer::BankFooter;
 pub use view::BankView;

@@ -4,11 +4,10 @@ use core::fmt;
 
 use super::bitmap::SlotBitmap;
 use super::checksum::Checksums;
-use super::error::BankError;
 use super::footer::{BankFooter, wrong_size};
 use super::shape::{KEYS_BYTES, Shape};
 use crate::blocks::{BLOCK_BYTES, Block, Blocks};
-use crate::error::DecodeError;
+use crate::error::Error;
 use crate::filter::BloomFilter;
 use crate::footer::{self, StandaloneFooter};
 use crate::kernel::{self, Kernel, ROWS};
@@ -53,7 +52,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// If the bytes were cut, are damaged or of a different version, or if the keys were hashed by a different function
     /// than this build's.
     #[doc(alias = "from_bytes")]
-    pub fn from_standalone(bytes: B) -> Result<Self, DecodeError> {
+    pub fn from_standalone(bytes: B) -> Result<Self, Error> {
         let view = Self::from_standalone_unverified(bytes)?;
         view.verify().map(|()| view)
     }
@@ -68,7 +67,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     ///
     /// If the bytes were cut, if their footer is damaged or of a different version, or if the keys were hashed by a
     /// different function than this build's.
-    pub fn from_standalone_unverified(bytes: B) -> Result<Self, DecodeError> {
+    pub fn from_standalone_unverified(bytes: B) -> Result<Self, Error> {
         let all = bytes.as_ref();
         let footer = BankFooter::read(all)?;
         if footer.standalone_len() != all.len() as u64 {
@@ -81,14 +80,13 @@ impl<B: AsRef<[u8]>> BankView<B> {
     ///
     /// # Errors
     ///
-    /// [`DecodeError::RegionChecksum`] or [`DecodeError::BodyChecksum`] if they are damaged, so that lookups may miss
-    /// slots. [`DecodeError::NoChecksum`] if this is the view of a [`FilterBank`](crate::bank::FilterBank), which has
-    /// no checksums.
-    pub fn verify(&self) -> Result<(), DecodeError> {
-        let (checksums, bytes) = (self.checksums.ok_or(DecodeError::NoChecksum)?, self.bytes.as_ref());
+    /// [`ErrorKind::Damaged`](crate::ErrorKind::Damaged) if they do not match, so that lookups may miss slots.
+    /// [`ErrorKind::NoChecksum`](crate::ErrorKind::NoChecksum) if this is the view of a
+    /// [`FilterBank`](crate::bank::FilterBank), which has no checksums.
+    pub fn verify(&self) -> Result<(), Error> {
+        let (checksums, bytes) = (self.checksums.ok_or(Error::no_checksum())?, self.bytes.as_ref());
         let least = self.shape.standalone_len() as usize;
-        let shorter = DecodeError::TooShort { found: bytes.len(), least };
-        let all = bytes.get(..least - StandaloneFooter::LEN).ok_or(shorter)?;
+        let all = bytes.get(..least - StandaloneFooter::LEN).ok_or(footer::too_short(bytes, least))?;
         let (regions, known_keys) = all.split_at(self.shape.regions_len());
         checksums.verify(regions.chunks(self.shape.stride), known_keys)
     }
@@ -168,7 +166,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// # Errors
     ///
     /// If there is no such slot, or memory for the filter cannot be allocated.
-    pub fn get(&self, slot: usize) -> Result<BloomFilter, BankError> {
+    pub fn get(&self, slot: usize) -> Result<BloomFilter, Error> {
         self.check_slot(slot)?;
         let Shape { n_blocks, k, seed, kernel, .. } = self.shape;
         let mut blocks = Blocks::zeroed(n_blocks)?;
@@ -179,9 +177,10 @@ impl<B: AsRef<[u8]>> BankView<B> {
         Ok(BloomFilter::new(blocks, k, kernel, seed, keys))
     }
 
-    pub(super) fn check_slot(&self, slot: usize) -> Result<(), BankError> {
+    pub(super) fn check_slot(&self, slot: usize) -> Result<(), Error> {
         let slots = self.slots();
-        if slot < slots { Ok(()) } else { Err(BankError::Slot { slot, slots }) }
+        let text = "slot {} does not exist: the bank has {}";
+        if slot < slots { Ok(()) } else { Err(Error::argument(text, [slot, slots].map(|n| n as u64))) }
     }
 
     #[inline]

@@ -4,10 +4,11 @@
 use core::f64::consts::LN_2;
 use core::iter;
 
+use super::checks::too_many_keys;
 use super::model::{BLOCK_BITS, best_probe_count, model};
 use super::modules::{PerKey, Request, checked_modules};
 use crate::blocks::{BLOCK_BYTES, LANES, MAX_BLOCKS};
-use crate::error::BuildError;
+use crate::error::Error;
 use crate::lanes::MOST_LANES;
 use crate::mask::ProbeCount;
 use crate::math::{ceil, power};
@@ -28,7 +29,7 @@ use crate::math::{ceil, power};
 /// assert_eq!((sizing.n_blocks(), sizing.n_modules(), sizing.k()), (19_402, 1, 6));
 /// let filter = BloomFilter::with_sizing(sizing)?;
 /// assert_eq!((filter.byte_len(), sizing.byte_len()), (1_241_728, 1_241_728));
-/// # Ok::<(), bloomline::BuildError>(())
+/// # Ok::<(), bloomline::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sizing {
@@ -44,11 +45,14 @@ impl Sizing {
     /// # Errors
     ///
     /// If `n_blocks` is 0, the filter is larger than the address space, or `k` is not 1 to 16.
-    pub fn new(n_blocks: usize, k: u32) -> Result<Self, BuildError> {
+    pub fn new(n_blocks: usize, k: u32) -> Result<Self, Error> {
         let k = ProbeCount::new(k)?;
         match n_blocks {
             1..=MAX_BLOCKS => Ok(Self { n_blocks, n_modules: 1, k }),
-            _ => Err(BuildError::Blocks { n_blocks: n_blocks as u64, most: MAX_BLOCKS as u64 }),
+            _ => {
+                let text = "a filter has 1 to {} blocks of 64 bytes on this machine, not {}";
+                Err(Error::argument(text, [MAX_BLOCKS, n_blocks].map(|n| n as u64)))
+            }
         }
     }
 
@@ -65,12 +69,13 @@ impl Sizing {
     ///
     /// let filter = BloomFilter::with_sizing(Sizing::new(30, 4)?.with_modules(3)?)?;
     /// assert_eq!((filter.n_blocks(), filter.n_modules()), (30, 3)); // ten blocks each
-    /// # Ok::<(), bloomline::BuildError>(())
+    /// # Ok::<(), bloomline::Error>(())
     /// ```
-    pub fn with_modules(self, n_modules: usize) -> Result<Self, BuildError> {
+    pub fn with_modules(self, n_modules: usize) -> Result<Self, Error> {
         checked_modules(n_modules)?;
         if !self.n_blocks.is_multiple_of(n_modules) {
-            return Err(BuildError::BlocksOfModules { n_blocks: self.n_blocks, n_modules });
+            let text = "{} blocks cannot be divided among {} modules: use a multiple";
+            return Err(Error::argument(text, [self.n_blocks, n_modules].map(|n| n as u64)));
         }
         Ok(Self { n_modules, ..self })
     }
@@ -108,7 +113,7 @@ impl Sizing {
     ///
     /// If `fpr` is below [`MIN_FPR`](crate::sizing::MIN_FPR) plus `keys` ÷ 2^64 or not below 1, or the filter is larger
     /// than the address space.
-    pub fn for_fpr(keys: u64, fpr: f64) -> Result<Self, BuildError> {
+    pub fn for_fpr(keys: u64, fpr: f64) -> Result<Self, Error> {
         Self::new_for(Request::Fpr(fpr), keys, None)
     }
 
@@ -132,9 +137,9 @@ impl Sizing {
     /// let sizes = [in_modules(1)?, Sizing::for_fpr(1_000_000, 0.0001)?, in_modules(4)?];
     /// assert_eq!(sizes.map(Sizing::n_modules), [1, 2, 3]);
     /// assert_eq!(sizes.map(Sizing::byte_len), [2_761_536, 2_483_456, 2_442_624]);
-    /// # Ok::<(), bloomline::BuildError>(())
+    /// # Ok::<(), bloomline::Error>(())
     /// ```
-    pub fn for_fpr_within(keys: u64, fpr: f64, most_modules: usize) -> Result<Self, BuildError> {
+    pub fn for_fpr_within(keys: u64, fpr: f64, most_modules: usize) -> Result<Self, Error> {
         Self::new_for(Request::Fpr(fpr), keys, Some(most_modules))
     }
 
@@ -148,7 +153,7 @@ impl Sizing {
     ///
     /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or the
     /// filter is larger than the address space.
-    pub fn for_bits_per_key(keys: u64, bits_per_key: f64) -> Result<Self, BuildError> {
+    pub fn for_bits_per_key(keys: u64, bits_per_key: f64) -> Result<Self, Error> {
         Self::new_for(Request::BitsPerKey(bits_per_key), keys, None)
     }
 
@@ -158,11 +163,7 @@ impl Sizing {
     /// # Errors
     ///
     /// As [`for_bits_per_key`](Self::for_bits_per_key), and if `most_modules` is not 1 to 16.
-    pub fn for_bits_per_key_within(
-        keys: u64,
-        bits_per_key: f64,
-        most_modules: usize,
-    ) -> Result<Self, BuildError> {
+    pub fn for_bits_per_key_within(keys: u64, bits_per_key: f64, most_modules: usize) -> Result<Self, Error> {
         Self::new_for(Request::BitsPerKey(bits_per_key), keys, Some(most_modules))
     }
 
@@ -185,7 +186,7 @@ impl Sizing {
     /// assert_eq!(sizing.foldable().n_blocks(), 97_200);
     /// let mut filter = BloomFilter::with_sizing(sizing.foldable())?;
     /// filter.fold(9)?;
-    /// # Ok::<(), bloomline::BuildError>(())
+    /// # Ok::<(), bloomline::Error>(())
     /// ```
     #[must_use]
     pub fn foldable(self) -> Self {
@@ -217,21 +218,21 @@ impl Sizing {
         power(of_module, self.n_modules as u32)
     }
 
-    fn new_for(request: Request, keys: u64, most_modules: Option<usize>) -> Result<Self, BuildError> {
+    fn new_for(request: Request, keys: u64, most_modules: Option<usize>) -> Result<Self, Error> {
         Self::of_keys(keys, &request.per_key(keys, most_modules)?)
     }
 
-    pub(crate) fn of_keys(keys: u64, per_key: &PerKey) -> Result<Self, BuildError> {
+    pub(crate) fn of_keys(keys: u64, per_key: &PerKey) -> Result<Self, Error> {
         per_key.best(|n_modules, bits| Self::of_modules(n_modules, keys, bits), Self::n_blocks)
     }
 
     /// The size of `n_modules` modules, each with its share of the bits, a valid `bits_per_key` in all.
-    pub(crate) fn of_modules(n_modules: usize, keys: u64, bits_per_key: f64) -> Result<Self, BuildError> {
+    pub(crate) fn of_modules(n_modules: usize, keys: u64, bits_per_key: f64) -> Result<Self, Error> {
         // At most 2^64 keys of 64 bits, which is 2^61 blocks, so a u64 cannot overflow.
         let of_each = ceil(keys as f64 * (bits_per_key / n_modules as f64) / BLOCK_BITS).max(1);
         let k = best_probe_count(of_each as f64 * BLOCK_BITS / keys.max(1) as f64);
         let fitting = usize::try_from(of_each).ok().filter(|&of_each| of_each <= MAX_BLOCKS / n_modules);
-        let of_each = fitting.ok_or(BuildError::Keys { expected_keys: keys, bits_per_key })?;
+        let of_each = fitting.ok_or_else(|| too_many_keys(keys, bits_per_key))?;
         Ok(Self { n_blocks: of_each * n_modules, n_modules, k })
     }
 }
@@ -252,7 +253,7 @@ impl From<Sizing> for CompactSize {
 
 impl CompactSize {
     /// The size for `keys` distinct keys.
-    pub(crate) fn new(keys: u64, per_key: &PerKey) -> Result<Self, BuildError> {
+    pub(crate) fn new(keys: u64, per_key: &PerKey) -> Result<Self, Error> {
         per_key.best(
             |n_modules, bits| match n_modules {
                 1 => Ok(Self::one_module(keys, bits)),

@@ -1,15 +1,34 @@
 //! Checks of requested bits per key and false-positive rates.
 #![forbid(unsafe_code)]
 
-use crate::error::BuildError;
+use crate::error::Error;
 use crate::limits::MAX_BITS_PER_KEY;
 
-pub(crate) fn checked_bits_per_key(value: f64) -> Result<f64, BuildError> {
-    if value > 0.0 && value <= MAX_BITS_PER_KEY { Ok(value) } else { Err(BuildError::BitsPerKey { value }) }
+pub(crate) fn checked_bits_per_key(value: f64) -> Result<f64, Error> {
+    let text = "bits per key must be above 0 and at most {float}, not {float}";
+    let is_valid = value > 0.0 && value <= MAX_BITS_PER_KEY;
+    is_valid.then_some(value).ok_or(Error::argument(text, [MAX_BITS_PER_KEY, value].map(f64::to_bits)))
 }
 
 /// `value`, if it is a false-positive rate of at least `lowest`.
-pub(crate) fn checked_fpr(value: f64, lowest: f64) -> Result<f64, BuildError> {
+pub(crate) fn checked_fpr(value: f64, lowest: f64) -> Result<f64, Error> {
     let is_valid = value > 0.0 && value >= lowest && value < 1.0;
-    is_valid.then_some(value).ok_or(BuildError::Fpr { value, lowest })
+    is_valid.then_some(value).ok_or_else(|| wrong_fpr(value, lowest))
+}
+
+pub(super) fn wrong_fpr(value: f64, lowest: f64) -> Error {
+    if value > 0.0 && value < lowest {
+        let text = "a false-positive rate of {float} is out of reach: request at least {float}, or use an exact structure";
+        return Error::argument(text, [value, lowest].map(f64::to_bits));
+    }
+    Error::argument(
+        "a false-positive rate must be between 0 and 1, both excluded, not {float}",
+        [value.to_bits()],
+    )
+}
+
+/// The error for a filter that exceeds the address space.
+pub(super) fn too_many_keys(keys: u64, bits_per_key: f64) -> Error {
+    let text = "{} keys of {float} bits each exceed this machine's address space: split the keys over several filters";
+    Error::argument(text, [keys, bits_per_key.to_bits()])
 }

@@ -5,7 +5,7 @@ use core::array;
 
 use super::checks::checked_bits_per_key;
 use crate::blocks::LANES;
-use crate::error::BuildError;
+use crate::error::Error;
 use crate::limits::MAX_BITS_PER_KEY;
 use crate::mask::ProbeCount;
 use crate::math::{exp_of_minus, minus_ln_of_one_less};
@@ -34,9 +34,9 @@ const ONE_MORE_PROBE: [f64; 15] = [
 /// ```
 /// let fpr = bloomline::sizing::fpr(10.0, 6)?;
 /// assert!((0.0097..0.0098).contains(&fpr));
-/// # Ok::<(), bloomline::BuildError>(())
+/// # Ok::<(), bloomline::Error>(())
 /// ```
-pub fn fpr(bits_per_key: f64, k: u32) -> Result<f64, BuildError> {
+pub fn fpr(bits_per_key: f64, k: u32) -> Result<f64, Error> {
     Ok(model(checked_bits_per_key(bits_per_key)?, ProbeCount::new(k)?))
 }
 
@@ -48,7 +48,7 @@ pub fn fpr(bits_per_key: f64, k: u32) -> Result<f64, BuildError> {
 /// # Errors
 ///
 /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`].
-pub fn best_k(bits_per_key: f64) -> Result<u32, BuildError> {
+pub fn best_k(bits_per_key: f64) -> Result<u32, Error> {
     Ok(best_probe_count(checked_bits_per_key(bits_per_key)?).get())
 }
 

@@ -1,11 +1,11 @@
 //! The number of modules of a filter, and the bits per key that a rate needs in as many.
 #![forbid(unsafe_code)]
 
-use super::checks::{checked_bits_per_key, checked_fpr};
+use super::checks::{checked_bits_per_key, checked_fpr, wrong_fpr};
 use super::model::{best_k, fpr};
 use super::search::least_bits_per_key;
 use super::standard::TWO_TO_64;
-use crate::error::BuildError;
+use crate::error::Error;
 use crate::limits::{MAX_BITS_PER_KEY, MIN_FPR, ONE_MODULE_MIN_FPR};
 use crate::math::power;
 use crate::modules::MOST_MODULES;
@@ -42,7 +42,7 @@ impl Request {
     ///
     /// `keys` ÷ 2^64 is the probability that an absent key has the same hash as one of them. At rates that only several
     /// modules reach, it counts.
-    pub(crate) fn per_key(self, keys: u64, most_modules: Option<usize>) -> Result<PerKey, BuildError> {
+    pub(crate) fn per_key(self, keys: u64, most_modules: Option<usize>) -> Result<PerKey, Error> {
         let most = most_modules.map_or(Ok(MAX_MODULES), checked_modules)?.min(MAX_MODULES);
         match self {
             Self::Fpr(fpr) => {
@@ -52,7 +52,7 @@ impl Request {
                 let least = LOWEST[most - 1] + same_hash;
                 // The error's text has six digits, so it names a little more.
                 let lowest = if same_hash == 0.0 { least } else { least * (1.0 + 5e-6) };
-                checked_fpr(fpr, least).map_err(|_| BuildError::Fpr { value: fpr, lowest })?;
+                checked_fpr(fpr, least).map_err(|_| wrong_fpr(fpr, lowest))?;
                 // Rounding must not push it below the lowest.
                 let left = (fpr - same_hash).max(LOWEST[most - 1]);
                 let n_modules = if most_modules.is_some() { most } else { modules_of(left) };
@@ -102,9 +102,9 @@ impl PerKey {
     /// `units` returns how large it is.
     pub(crate) fn best<T: Copy>(
         &self,
-        size: impl Fn(usize, f64) -> Result<T, BuildError>,
+        size: impl Fn(usize, f64) -> Result<T, Error>,
         units: impl Fn(T) -> usize,
-    ) -> Result<T, BuildError> {
+    ) -> Result<T, Error> {
         let sizes = (1..=self.n_modules).filter(|n| self.bits[n - 1].is_finite());
         let mut sizes = sizes.map(|n| (n, size(n, self.bits[n - 1])));
         let first = sizes.next().expect("a rate in reach");
@@ -130,9 +130,10 @@ fn best_within(bits_per_key: f64, most: usize) -> usize {
     })
 }
 
-pub(super) fn checked_modules(n_modules: usize) -> Result<usize, BuildError> {
+pub(super) fn checked_modules(n_modules: usize) -> Result<usize, Error> {
     let is_valid = (1..=MOST_MODULES).contains(&n_modules);
-    is_valid.then_some(n_modules).ok_or(BuildError::Modules { n_modules, most: MOST_MODULES })
+    let text = "the number of modules must be 1 to {}, not {}";
+    is_valid.then_some(n_modules).ok_or(Error::argument(text, [MOST_MODULES, n_modules].map(|n| n as u64)))
 }
 
 /// The false-positive rate of `n_modules` modules that share the bits.
@@ -151,7 +152,7 @@ fn rate(bits_per_key: f64, n_modules: usize) -> f64 {
 /// # Errors
 ///
 /// If `fpr` is below [`MIN_FPR`] or not below 1.
-pub fn bits_per_key(fpr: f64) -> Result<f64, BuildError> {
+pub fn bits_per_key(fpr: f64) -> Result<f64, Error> {
     Ok(Request::Fpr(fpr).per_key(0, None)?.of_many())
 }
 

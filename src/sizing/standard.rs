@@ -4,10 +4,10 @@
 
 use core::f64::consts::LN_2;
 
-use super::checks::{checked_bits_per_key, checked_fpr};
+use super::checks::{checked_bits_per_key, checked_fpr, too_many_keys};
 use super::search::least_bits_per_key;
 use crate::blocks::{BLOCK_BYTES, MAX_BLOCKS};
-use crate::error::BuildError;
+use crate::error::Error;
 use crate::limits::MAX_BITS_PER_KEY;
 use crate::math::{ceil, minus_ln_of_one_less, one_less_exp_of_minus, power};
 
@@ -27,7 +27,7 @@ pub(super) const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 /// # Errors
 ///
 /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`].
-pub fn best_k(bits_per_key: f64) -> Result<u32, BuildError> {
+pub fn best_k(bits_per_key: f64) -> Result<u32, Error> {
     checked_bits_per_key(bits_per_key).map(rounded_k)
 }
 
@@ -47,9 +47,9 @@ pub fn best_k(bits_per_key: f64) -> Result<u32, BuildError> {
 /// let many_keys = standard::fpr(20.0, 10)?;
 /// let a_million = StandardSizing::new(20_000_000, 10)?.fpr(1_000_000);
 /// assert_eq!((format!("{many_keys:.7}"), format!("{a_million:.7}")), ("0.0000889".into(), "0.0000889".into()));
-/// # Ok::<(), bloomline::BuildError>(())
+/// # Ok::<(), bloomline::Error>(())
 /// ```
-pub fn fpr(bits_per_key: f64, k: u32) -> Result<f64, BuildError> {
+pub fn fpr(bits_per_key: f64, k: u32) -> Result<f64, Error> {
     Ok(of_many_keys(checked_bits_per_key(bits_per_key)?, checked_k(k)?))
 }
 
@@ -66,7 +66,7 @@ const MAX_BITS: u64 = (MAX_BLOCKS as u64).saturating_mul(512);
 ///
 /// let sizing = StandardSizing::for_fpr(1_000_000, 0.01)?;
 /// assert_eq!((sizing.bit_len(), sizing.k()), (9_592_956, 7));
-/// # Ok::<(), bloomline::BuildError>(())
+/// # Ok::<(), bloomline::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StandardSizing {
@@ -80,11 +80,14 @@ impl StandardSizing {
     /// # Errors
     ///
     /// If `bit_len` is 0, the filter is larger than the address space, or `k` is not 1 to [`MAX_K`].
-    pub fn new(bit_len: u64, k: u32) -> Result<Self, BuildError> {
+    pub fn new(bit_len: u64, k: u32) -> Result<Self, Error> {
         let k = checked_k(k)?;
         match bit_len {
             1..=MAX_BITS => Ok(Self { bit_len, k }),
-            _ => Err(BuildError::Bits { bit_len, most: MAX_BITS }),
+            _ => {
+                let text = "a standard filter has 1 to {} bits on this machine, not {}";
+                Err(Error::argument(text, [MAX_BITS, bit_len]))
+            }
         }
     }
 
@@ -108,7 +111,7 @@ impl StandardSizing {
     ///
     /// If `fpr` is below [`MIN_FPR`] + `expected_keys` ÷ 2^64 or not below 1, or the filter is larger than the
     /// address space.
-    pub fn for_fpr(expected_keys: usize, fpr: f64) -> Result<Self, BuildError> {
+    pub fn for_fpr(expected_keys: usize, fpr: f64) -> Result<Self, Error> {
         let keys = expected_keys.max(1) as u64;
         let same_hash = keys as f64 / TWO_TO_64;
         let fpr = checked_fpr(fpr, MIN_FPR + same_hash)?;
@@ -134,17 +137,16 @@ impl StandardSizing {
     ///
     /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`], or the filter is larger than the address
     /// space.
-    pub fn for_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, BuildError> {
-        let too_many = BuildError::Keys { expected_keys: expected_keys as u64, bits_per_key };
+    pub fn for_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, Error> {
         let keys = expected_keys.max(1) as u64;
         let bits = keys as f64 * checked_bits_per_key(bits_per_key)?;
         if bits >= MAX_BITS as f64 {
-            return Err(too_many);
+            return Err(too_many_keys(keys, bits_per_key));
         }
         Self::for_keys(ceil(bits).max(1), keys)
     }
 
-    fn for_keys(bit_len: u64, keys: u64) -> Result<Self, BuildError> {
+    fn for_keys(bit_len: u64, keys: u64) -> Result<Self, Error> {
         Self::new(bit_len, rounded_k((bit_len as f64 / keys as f64).min(MAX_BITS_PER_KEY)))
     }
 
@@ -169,8 +171,8 @@ impl StandardSizing {
     }
 }
 
-fn checked_k(k: u32) -> Result<u32, BuildError> {
-    if (1..=MAX_K).contains(&k) { Ok(k) } else { Err(BuildError::Probes { k, most: MAX_K }) }
+fn checked_k(k: u32) -> Result<u32, Error> {
+    if (1..=MAX_K).contains(&k) { Ok(k) } else { Err(Error::probes(k, MAX_K)) }
 }
 
 fn rounded_k(bits_per_key: f64) -> u32 {

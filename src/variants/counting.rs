@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::blocks::{BLOCK_BYTES, Block, Blocks, LANES};
-use crate::error::{BuildError, DecodeError};
+use crate::error::Error;
 use crate::filter::BloomFilter;
 use crate::footer::{self, StandaloneFooter};
 use crate::hash::Seed;
@@ -51,7 +51,7 @@ use crate::standalone;
 /// assert!(open.remove("session 17"));
 /// assert!(!open.contains("session 17") && open.contains("session 18"));
 /// assert!(!open.remove("session 17"), "definitely absent, so nothing changed");
-/// # Ok::<(), bloomline::BuildError>(())
+/// # Ok::<(), bloomline::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct CountingBloomFilter {
@@ -127,7 +127,7 @@ impl CountingBloomFilter {
     /// # Errors
     ///
     /// If `fpr` is not between 1.263e-8 and 1, or memory for bits and counters cannot be allocated.
-    pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, BuildError> {
+    pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, Error> {
         Self::with_sizing(Sizing::for_fpr_within(expected_keys as u64, fpr, 1)?.foldable())
     }
 
@@ -146,11 +146,12 @@ impl CountingBloomFilter {
     ///
     /// let filter = CountingBloomFilter::with_sizing(Sizing::for_bits_per_key_within(1_000, 10.0, 1)?)?;
     /// assert_eq!((filter.as_filter().byte_len(), filter.byte_len()), (1_280, 6_400));
-    /// # Ok::<(), bloomline::BuildError>(())
+    /// # Ok::<(), bloomline::Error>(())
     /// ```
-    pub fn with_sizing(sizing: Sizing) -> Result<Self, BuildError> {
+    pub fn with_sizing(sizing: Sizing) -> Result<Self, Error> {
         if sizing.n_modules() != 1 {
-            return Err(BuildError::Modules { n_modules: sizing.n_modules(), most: 1 });
+            let text = "a counting filter has one module, not {}: compute the size for at most one module";
+            return Err(Error::argument(text, [sizing.n_modules() as u64]));
         }
         let counters = Blocks::zeroed(sizing.n_blocks().saturating_mul(COUNTER_BLOCKS))?;
         Ok(Self { filter: BloomFilter::with_sizing(sizing)?, counters })
@@ -161,9 +162,9 @@ impl CountingBloomFilter {
     ///
     /// # Errors
     ///
-    /// [`BuildError::SeedAfterKeys`] if keys have been inserted since the filter was created or cleared, even if they
+    /// If keys have been inserted since the filter was created or cleared, even if they
     /// have been removed again.
-    pub fn with_seed(self, seed: u64) -> Result<Self, BuildError> {
+    pub fn with_seed(self, seed: u64) -> Result<Self, Error> {
         Ok(Self { filter: self.filter.with_seed(seed)?, ..self })
     }
 
@@ -360,7 +361,7 @@ impl CountingBloomFilter {
     /// assert_eq!((filter.count("user4291"), copy.count("user4291")), (1, 0));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
+    pub fn from_standalone(bytes: &[u8]) -> Result<Self, Error> {
         let (body, footer) = footer::split_filter(bytes, StandaloneKind::Counting)?;
         let k = footer.probe_count(ProbeCount::new)?;
         footer.check_size(body)?;

@@ -8,7 +8,7 @@ use core::fmt;
 use xxhash_rust::xxh64::Xxh64;
 
 use super::scalable::ScalableBloomFilter;
-use crate::error::{BuildError, DecodeError};
+use crate::error::Error;
 use crate::filter::BloomFilter;
 use crate::footer::{self, StandaloneFooter, VERSION};
 use crate::key::Key;
@@ -59,7 +59,7 @@ use crate::standalone;
 ///     }
 /// }
 /// assert_eq!(frontier.accepted(), 2);
-/// # Ok::<(), bloomline::BuildError>(())
+/// # Ok::<(), bloomline::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct Frontier<T> {
@@ -103,7 +103,7 @@ impl<T: Key> Frontier<T> {
     ///
     /// If `fpr` is not between [`sizing::MIN_FPR`](crate::sizing::MIN_FPR) and 1, or memory for the filter cannot be
     /// allocated.
-    pub fn with_fpr(expected_items: usize, fpr: f64) -> Result<Self, BuildError> {
+    pub fn with_fpr(expected_items: usize, fpr: f64) -> Result<Self, Error> {
         let filter = Filter::Fixed(BloomFilter::with_fpr(expected_items, fpr)?);
         Ok(Self { queue: VecDeque::new(), filter, capacity: expected_items as u64, accepted: 0 })
     }
@@ -115,7 +115,7 @@ impl<T: Key> Frontier<T> {
     ///
     /// If `fpr` is not between [`sizing::SCALABLE_MIN_FPR`](crate::sizing::SCALABLE_MIN_FPR) and 1, or memory for
     /// `initial_capacity` items cannot be allocated.
-    pub fn growing(initial_capacity: usize, fpr: f64) -> Result<Self, BuildError> {
+    pub fn growing(initial_capacity: usize, fpr: f64) -> Result<Self, Error> {
         let filter = Filter::Growing(ScalableBloomFilter::with_fpr(initial_capacity, fpr)?);
         Ok(Self { queue: VecDeque::new(), filter, capacity: UNLIMITED, accepted: 0 })
     }
@@ -125,8 +125,8 @@ impl<T: Key> Frontier<T> {
     ///
     /// # Errors
     ///
-    /// [`BuildError::SeedAfterKeys`] if items have been inserted.
-    pub fn with_seed(self, seed: u64) -> Result<Self, BuildError> {
+    /// If items have been inserted.
+    pub fn with_seed(self, seed: u64) -> Result<Self, Error> {
         let filter = match self.filter {
             Filter::Fixed(filter) => Filter::Fixed(filter.with_seed(seed)?),
             Filter::Growing(filter) => Filter::Growing(filter.with_seed(seed)?),
@@ -151,7 +151,7 @@ impl<T: Key> Frontier<T> {
     ///
     /// If memory for the queue, or for a larger filter if the frontier grows, cannot be allocated. The item is not seen
     /// then.
-    pub fn try_insert(&mut self, item: T) -> Result<bool, BuildError> {
+    pub fn try_insert(&mut self, item: T) -> Result<bool, Error> {
         Ok(self.add(item)?)
     }
 
@@ -291,24 +291,23 @@ impl<T: Key + TryFrom<Vec<u8>>> Frontier<T> {
     /// assert_eq!(copy.pop(), frontier.pop());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
+    pub fn from_standalone(bytes: &[u8]) -> Result<Self, Error> {
         if bytes.len() < StandaloneFooter::LEN {
-            return Err(DecodeError::TooShort { found: bytes.len(), least: LEAST_BYTES });
+            return Err(footer::too_short(bytes, LEAST_BYTES));
         }
         let (body, fields) = footer::split(bytes, StandaloneKind::Frontier)?;
         let [items, queue_bytes, accepted, capacity, checksum, last] = fields;
         if last != u64::from(VERSION) {
-            return Err(DecodeError::Footer { field: "reserved bytes", found: last >> 8 });
+            return Err(Error::impossible("reserved bytes", last >> 8));
         }
         // The restored count keeps rising, and above half the range it might overflow.
         if accepted < items || accepted > u64::MAX / 2 {
-            return Err(DecodeError::Footer { field: "number of accepted items", found: accepted });
+            return Err(Error::impossible("number of accepted items", accepted));
         }
         footer::verify(body, checksum)?;
-        let wrong = |stored, unit| DecodeError::Size { stored, unit, found_bytes: body.len() };
-        let too_long = wrong(queue_bytes, "bytes of queue");
+        let too_long = Error::wrong_size("bytes of queue", queue_bytes, body.len());
         let (encoded, filter) = split_at(body, queue_bytes).ok_or(too_long)?;
-        let wrong_queue = wrong(items, "queued items");
+        let wrong_queue = Error::wrong_size("queued items", items, body.len());
         // Counted before memory is allocated, because the stored number may be forged. Reserved at once, because a
         // queue that grows needs three times its memory while it moves.
         let (mut n_items, mut rest) = (0, encoded);
@@ -328,7 +327,7 @@ impl<T: Key + TryFrom<Vec<u8>>> Frontier<T> {
             copy.try_reserve_exact(bytes.len()).map_err(|_| OutOfMemory { bytes: bytes.len() })?;
             copy.extend_from_slice(bytes);
             let item = T::try_from(copy).ok().filter(|item| item.key_bytes().as_ref() == bytes);
-            queue.push_back(item.ok_or(DecodeError::Item { index: queue.len() as u64 })?);
+            queue.push_back(item.ok_or_else(|| wrong_item(queue.len()))?);
             rest = after;
         }
         let filter = if capacity == UNLIMITED {
@@ -339,7 +338,7 @@ impl<T: Key + TryFrom<Vec<u8>>> Frontier<T> {
         let frontier = Self { queue, filter, capacity, accepted };
         // An item missing from the filter would be accepted again and visited twice.
         match frontier.iter().position(|item| !frontier.contains(item)) {
-            Some(index) => Err(DecodeError::Item { index: index as u64 }),
+            Some(index) => Err(wrong_item(index)),
             None => Ok(frontier),
         }
     }
@@ -354,6 +353,10 @@ fn split_at(bytes: &[u8], at: u64) -> Option<(&[u8], &[u8])> {
 fn split_item(queue: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = queue.split_first_chunk::<LENGTH_BYTES>()?;
     split_at(rest, u64::from_le_bytes(*length))
+}
+
+fn wrong_item(index: usize) -> Error {
+    Error::damaged("queue item {} is of another type or not in the filter", [index as u64])
 }
 
 impl<T: Key> Extend<T> for Frontier<T> {

@@ -6,7 +6,7 @@ use core::fmt;
 
 use crate::bitmap;
 use crate::blocks::{BLOCK_BYTES, Blocks};
-use crate::error::{BuildError, DecodeError, MismatchError};
+use crate::error::Error;
 use crate::estimate::{self, KeyEstimate};
 use crate::footer::{self, StandaloneFooter};
 use crate::hash::Seed;
@@ -17,6 +17,7 @@ use crate::mask::below;
 use crate::math::power;
 use crate::sizing::standard::StandardSizing;
 use crate::standalone;
+use crate::view::{check_placing, check_same};
 
 /// Bloom's filter of 1970, with k probes per key, anywhere among m bits.
 ///
@@ -49,7 +50,7 @@ use crate::standalone;
 /// seen.insert("https://example.org/");
 /// assert!(seen.contains("https://example.org/"));
 /// assert!(!seen.contains("https://example.org/other"));
-/// # Ok::<(), bloomline::BuildError>(())
+/// # Ok::<(), bloomline::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct StandardBloomFilter {
@@ -96,7 +97,7 @@ impl StandardBloomFilter {
     ///
     /// If `fpr` is not between [`MIN_FPR`](crate::sizing::standard::MIN_FPR) and 1, or memory for the filter cannot be
     /// allocated.
-    pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, BuildError> {
+    pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, Error> {
         Self::with_sizing(StandardSizing::for_fpr(expected_keys, fpr)?)
     }
 
@@ -114,9 +115,9 @@ impl StandardBloomFilter {
     ///
     /// let filter = StandardBloomFilter::with_sizing(StandardSizing::for_bits_per_key(1_000, 10.0)?)?;
     /// assert_eq!((filter.bit_len(), filter.k()), (10_000, 7));
-    /// # Ok::<(), bloomline::BuildError>(())
+    /// # Ok::<(), bloomline::Error>(())
     /// ```
-    pub fn with_sizing(sizing: StandardSizing) -> Result<Self, BuildError> {
+    pub fn with_sizing(sizing: StandardSizing) -> Result<Self, Error> {
         Ok(Self { blocks: Blocks::zeroed(sizing.n_blocks())?, sizing, seed: Seed::DEFAULT, keys: Some(0) })
     }
 
@@ -125,8 +126,8 @@ impl StandardBloomFilter {
     ///
     /// # Errors
     ///
-    /// [`BuildError::SeedAfterKeys`] if keys have been inserted.
-    pub fn with_seed(self, seed: u64) -> Result<Self, BuildError> {
+    /// If keys have been inserted.
+    pub fn with_seed(self, seed: u64) -> Result<Self, Error> {
         let seed = Seed::of_empty(seed, self.keys == Some(0))?;
         Ok(Self { seed, ..self })
     }
@@ -220,7 +221,7 @@ impl StandardBloomFilter {
     ///
     /// If the filters differ in size, k or seed. Then nothing is changed.
     #[doc(alias = "merge")]
-    pub fn union_with(&mut self, other: &Self) -> Result<(), MismatchError> {
+    pub fn union_with(&mut self, other: &Self) -> Result<(), Error> {
         self.combine(other, |ours, theirs| *ours |= theirs)
     }
 
@@ -232,19 +233,17 @@ impl StandardBloomFilter {
     /// # Errors
     ///
     /// If the filters differ in size, k or seed. Then nothing is changed.
-    pub fn intersect_with(&mut self, other: &Self) -> Result<(), MismatchError> {
+    pub fn intersect_with(&mut self, other: &Self) -> Result<(), Error> {
         self.combine(other, |ours, theirs| *ours &= theirs)
     }
 
-    fn check_match(&self, other: &Self) -> Result<(), MismatchError> {
-        let check = |is_same: bool, error| is_same.then_some(()).ok_or(error);
-        let (ours, theirs) = (self.bit_len(), other.bit_len());
-        check(ours == theirs, MismatchError::Size { ours, theirs, unit: "bits" })?;
-        check(self.k() == other.k(), MismatchError::Probes { ours: self.k(), theirs: other.k() })?;
-        check(self.seed == other.seed, MismatchError::Seed { ours: self.seed(), theirs: other.seed() })
+    fn check_match(&self, other: &Self) -> Result<(), Error> {
+        let text = "filters of {} and {} bits cannot be combined: build both with one number of bits";
+        check_same([self.bit_len(), other.bit_len()], text)?;
+        check_placing([self.k(), other.k()], [self.seed, other.seed])
     }
 
-    fn combine(&mut self, other: &Self, combine: impl Fn(&mut u8, u8)) -> Result<(), MismatchError> {
+    fn combine(&mut self, other: &Self, combine: impl Fn(&mut u8, u8)) -> Result<(), Error> {
         self.check_match(other)?;
         self.keys = None;
         for (ours, theirs) in self.blocks.as_mut_slice().as_flattened_mut().iter_mut().zip(other.bytes()) {
@@ -363,7 +362,7 @@ impl StandardBloomFilter {
     /// assert!(StandardBloomFilter::from_standalone(&bytes[1..]).is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
+    pub fn from_standalone(bytes: &[u8]) -> Result<Self, Error> {
         let (lanes, footer) = footer::split_filter(bytes, StandaloneKind::Standard)?;
         let bit_len = footer.size;
         footer.check_size(lanes)?;
@@ -371,7 +370,7 @@ impl StandardBloomFilter {
         footer::verify(lanes, footer.body_checksum)?;
         let last_lane = lanes.last_chunk().map_or(0, |lane| u64::from_le_bytes(*lane));
         if !bit_len.is_multiple_of(64) && last_lane >> (bit_len % 64) != 0 {
-            return Err(DecodeError::Footer { field: "number of bits", found: bit_len });
+            return Err(Error::impossible("number of bits", bit_len));
         }
         let blocks = Blocks::try_from_bytes(lanes)?;
         let keys = blocks.known_keys(footer.known_keys);

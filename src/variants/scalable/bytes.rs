@@ -9,7 +9,7 @@ use xxhash_rust::xxh64::Xxh64;
 use super::filter::{Load, ScalableBloomFilter};
 use super::series::Series;
 use crate::blocks::BLOCK_BYTES;
-use crate::error::DecodeError;
+use crate::error::Error;
 use crate::footer::{self, StandaloneFooter, VERSION};
 use crate::kind::StandaloneKind;
 use crate::limits::MAX_BITS_PER_KEY;
@@ -81,8 +81,8 @@ impl ScalableBloomFilter {
     /// assert!(ScalableBloomFilter::from_standalone(&bytes[1..]).is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let wrong = |field, found| DecodeError::Footer { field, found };
+    pub fn from_standalone(bytes: &[u8]) -> Result<Self, Error> {
+        let wrong = |field, found: u64| Error::impossible(field, found);
         let check = |is_right: bool, field, found| is_right.then_some(()).ok_or(wrong(field, found));
         let (body, fields) = footer::split(bytes, StandaloneKind::Scalable)?;
         let [n_filters, of_all, initial_capacity, fpr, tightening, last] = fields;
@@ -171,7 +171,7 @@ fn load_of(bytes: &[u8; LOAD_BYTES]) -> Load {
 }
 
 /// The filters in these bytes, last first, up to the first that cannot be read.
-fn newest_first(mut bytes: &[u8]) -> impl Iterator<Item = Result<BloomView<'_>, DecodeError>> {
+fn newest_first(mut bytes: &[u8]) -> impl Iterator<Item = Result<BloomView<'_>, Error>> {
     iter::from_fn(move || {
         let all = mem::take(&mut bytes);
         (!all.is_empty()).then(|| {

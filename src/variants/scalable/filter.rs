@@ -6,15 +6,17 @@ use core::{fmt, mem};
 
 use super::series::{GROWTH, MOST_FILTERS, MOST_MODULES, Series, TIGHTENING};
 use crate::bitmap;
-use crate::error::{BuildError, MismatchError};
+use crate::error::Error;
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::key::Key;
 use crate::limits::ONE_MODULE_MIN_FPR;
+use crate::mask::ProbeCount;
 use crate::math::power;
 use crate::memory::{OutOfMemory, or_abort, reserve};
 use crate::sizing::{self, Sizing};
+use crate::view::{check_modules, check_placing};
 
 /// A filter that grows with its keys and keeps the requested false-positive rate, however many come.
 ///
@@ -63,7 +65,7 @@ use crate::sizing::{self, Sizing};
 /// assert_eq!(seen.filters().len(), 7);
 /// assert!(seen.contains(99_999));
 /// assert!(seen.estimated_fpr() < 0.01);
-/// # Ok::<(), bloomline::BuildError>(())
+/// # Ok::<(), bloomline::Error>(())
 /// ```
 #[derive(Clone, PartialEq)]
 pub struct ScalableBloomFilter {
@@ -152,11 +154,11 @@ impl ScalableBloomFilter {
     ///
     /// If `fpr` is not between [`SCALABLE_MIN_FPR`](crate::sizing::SCALABLE_MIN_FPR) and 1, or memory for
     /// `initial_capacity` keys cannot be allocated.
-    pub fn with_fpr(initial_capacity: usize, fpr: f64) -> Result<Self, BuildError> {
+    pub fn with_fpr(initial_capacity: usize, fpr: f64) -> Result<Self, Error> {
         Self::with_series(Series::new(initial_capacity as u64, fpr, GROWTH, TIGHTENING)?)
     }
 
-    fn with_series(series: Series) -> Result<Self, BuildError> {
+    fn with_series(series: Series) -> Result<Self, Error> {
         let n_blocks = series.module_blocks(0)?.saturating_mul(series.n_modules);
         let sizing = Sizing::new(n_blocks, series.k.get())?.with_modules(series.n_modules)?;
         let (filters, older) = (alloc::vec![BloomFilter::with_sizing(sizing)?], Vec::new());
@@ -187,13 +189,14 @@ impl ScalableBloomFilter {
     /// let mut growing = ScalableBloomFilter::from_filter(filter, 1_000, 0.02)?;
     /// growing.extend(0..100_000);
     /// assert!(growing.contains(7) && growing.estimated_fpr() < 0.02);
-    /// # Ok::<(), bloomline::BuildError>(())
+    /// # Ok::<(), bloomline::Error>(())
     /// ```
-    pub fn from_filter(filter: BloomFilter, keys: u64, fpr: f64) -> Result<Self, BuildError> {
+    pub fn from_filter(filter: BloomFilter, keys: u64, fpr: f64) -> Result<Self, Error> {
         sizing::checked_fpr(fpr, 0.0)?;
         let (k, n_modules, seed) = (filter.k, filter.n_modules(), filter.seed);
         if n_modules > MOST_MODULES {
-            return Err(BuildError::Modules { n_modules, most: MOST_MODULES });
+            let text = "a filter that grows has at most {} modules, not {}: rebuild the filter with a size for so many";
+            return Err(Error::argument(text, [MOST_MODULES, n_modules].map(|n| n as u64)));
         }
         let lowest_of_k = power(sizing::lowest_fpr(k), n_modules as u32).max(ONE_MODULE_MIN_FPR);
         let taken = filter.estimated_fpr();
@@ -215,8 +218,8 @@ impl ScalableBloomFilter {
     ///
     /// # Errors
     ///
-    /// [`BuildError::SeedAfterKeys`] if keys have been inserted.
-    pub fn with_seed(self, seed: u64) -> Result<Self, BuildError> {
+    /// If keys have been inserted.
+    pub fn with_seed(self, seed: u64) -> Result<Self, Error> {
         let filters =
             self.filters.into_iter().map(|filter| filter.with_seed(seed)).collect::<Result<_, _>>()?;
         Ok(Self { filters, seed: Seed::new(seed), ..self })
@@ -260,7 +263,7 @@ impl ScalableBloomFilter {
     ///
     /// If all filters are full and memory for a larger one cannot be allocated. Then nothing is changed.
     #[inline]
-    pub fn try_insert(&mut self, key: impl Key) -> Result<bool, BuildError> {
+    pub fn try_insert(&mut self, key: impl Key) -> Result<bool, Error> {
         self.try_insert_hash(self.seed.hash(key))
     }
 
@@ -270,7 +273,7 @@ impl ScalableBloomFilter {
     ///
     /// As [`try_insert`](Self::try_insert).
     #[inline]
-    pub fn try_insert_hash(&mut self, hash: u64) -> Result<bool, BuildError> {
+    pub fn try_insert_hash(&mut self, hash: u64) -> Result<bool, Error> {
         Ok(self.add(hash)?)
     }
 
@@ -324,9 +327,9 @@ impl ScalableBloomFilter {
     /// let mut is_new = Vec::new();
     /// seen.try_insert_batch(&hashes, |new| is_new.push(new))?;
     /// assert_eq!(is_new, [true, true, false]);
-    /// # Ok::<(), bloomline::BuildError>(())
+    /// # Ok::<(), bloomline::Error>(())
     /// ```
-    pub fn try_insert_batch(&mut self, hashes: &[u64], each: impl FnMut(bool)) -> Result<(), BuildError> {
+    pub fn try_insert_batch(&mut self, hashes: &[u64], each: impl FnMut(bool)) -> Result<(), Error> {
         Ok(self.add_batch(hashes, each)?)
     }
 
@@ -453,18 +456,9 @@ impl ScalableBloomFilter {
     // capacity, and so not its rate at capacity. The filters that are added have at most the rate of `other` less the
     // rates of its filters to come. A skipped index has no filter, and so no rate.
     #[doc(alias = "merge")]
-    pub fn union_with(&mut self, other: &Self) -> Result<(), MismatchError> {
-        let (ours, theirs) = (self.series.k.get(), other.series.k.get());
-        if ours != theirs {
-            return Err(MismatchError::Probes { ours, theirs });
-        }
-        let [ours, theirs] = [self, other].map(|filter| filter.n_modules() as u64);
-        if ours != theirs {
-            return Err(MismatchError::Size { ours, theirs, unit: "modules" });
-        }
-        if self.seed != other.seed {
-            return Err(MismatchError::Seed { ours: self.seed(), theirs: other.seed() });
-        }
+    pub fn union_with(&mut self, other: &Self) -> Result<(), Error> {
+        check_modules([self.n_modules(), other.n_modules()])?;
+        check_placing([self.series.k, other.series.k].map(ProbeCount::get), [self.seed, other.seed])?;
         let (kernel, n_filters) = (self.filters[0].kernel(), self.filters.len());
         for (filter, load) in other.filters.iter().zip(other.loads()) {
             if filter.known_keys() == Some(0) {
@@ -561,7 +555,7 @@ impl ScalableBloomFilter {
     /// # Errors
     ///
     /// If memory for the copy cannot be allocated.
-    pub fn try_clone(&self) -> Result<Self, BuildError> {
+    pub fn try_clone(&self) -> Result<Self, Error> {
         let (mut filters, mut older) = (Vec::new(), Vec::new());
         reserve(&mut filters, self.filters.len())?;
         for filter in &self.filters {

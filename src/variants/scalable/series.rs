@@ -1,7 +1,7 @@
 //! The series of filters that a growing filter adds, with the capacity, the rate and the size of each.
 #![forbid(unsafe_code)]
 
-use crate::error::BuildError;
+use crate::error::Error;
 use crate::limits::SCALABLE_MIN_FPR;
 use crate::mask::ProbeCount;
 use crate::math::{power, square_root};
@@ -35,12 +35,7 @@ pub(super) const MOST_FILTERS: f64 = 64.0;
 
 impl Series {
     /// A series with these parameters, of which `growth` and `tightening` are in range.
-    pub(super) fn new(
-        initial_capacity: u64,
-        fpr: f64,
-        growth: u8,
-        tightening: f64,
-    ) -> Result<Self, BuildError> {
+    pub(super) fn new(initial_capacity: u64, fpr: f64, growth: u8, tightening: f64) -> Result<Self, Error> {
         sizing::checked_fpr(fpr, SCALABLE_MIN_FPR)?;
         // The textbook's k, −log2 of the false-positive rate, for the fifth filter, divided among its modules. From one
         // filter to twenty, the bits are within 2% of what each filter's own best k would need.
@@ -77,7 +72,7 @@ impl Series {
     }
 
     /// Blocks of each module of the filter with this index.
-    pub(super) fn module_blocks(&self, index: usize) -> Result<usize, BuildError> {
+    pub(super) fn module_blocks(&self, index: usize) -> Result<usize, Error> {
         let of_filter = self.fpr(index);
         let of_module = if self.n_modules == 2 { square_root(of_filter) } else { of_filter };
         let bits_per_key = sizing::bits_per_key_of(of_module, self.k);
