@@ -1,11 +1,9 @@
 //! `AtomicBloomFilter`, a filter with concurrent inserts and lookups.
 //!
-//! It has no `BloomView`, because the bytes of a view must not change. So estimates and standalone bytes read copies of
-//! its lanes instead.
+//! It has no `BloomView`, because the bytes of a view must not change. So standalone bytes are of copies of its lanes.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
-use core::sync::atomic::Ordering;
 use core::{fmt, iter};
 
 use xxhash_rust::xxh64::Xxh64;
@@ -13,15 +11,14 @@ use xxhash_rust::xxh64::Xxh64;
 use crate::bitmap;
 use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, Blocks, SharedBlock, SharedBlocks};
 use crate::error::Error;
-use crate::estimate::{self, KeyEstimate};
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::key::Key;
-use crate::lanes::{self, MOST_LANES};
+use crate::lanes::MOST_LANES;
 use crate::mask::{ProbeCount, block_index};
-use crate::modules::{MOST_MODULES, Modules, next};
-use crate::sizing::{self, Sizing};
+use crate::modules::{MOST_MODULES, Modules, hash_of_next};
+use crate::sizing::Sizing;
 use crate::standalone;
 use crate::view::{self, BloomView, check_match};
 
@@ -73,7 +70,7 @@ impl AtomicBloomFilter {
     /// # Errors
     ///
     /// If `fpr` is not between [`MIN_FPR`](crate::sizing::MIN_FPR) and 1, or memory for the filter cannot be allocated.
-    pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, Error> {
+    pub fn with_fpr(expected_keys: u64, fpr: f64) -> Result<Self, Error> {
         BloomFilter::with_fpr(expected_keys, fpr).map(Self::from)
     }
 
@@ -114,7 +111,7 @@ impl AtomicBloomFilter {
         iter::from_fn(move || {
             let (module, others) = rest.split_at_checked(self.blocks.module_blocks())?;
             let in_module = (module.get(block_index(hash, module.len()))?, hash);
-            (rest, hash) = (others, next(hash));
+            (rest, hash) = (others, hash_of_next(hash));
             Some(in_module)
         })
     }
@@ -211,37 +208,15 @@ impl AtomicBloomFilter {
     /// If memory for the copy cannot be allocated.
     pub fn to_filter(&self) -> Result<BloomFilter, Error> {
         let Self { k, kernel, seed, .. } = *self;
-        let mut blocks = Blocks::zeroed(self.n_blocks())?;
+        let mut blocks = Blocks::zeroed(self.blocks.as_slice().len())?;
         self.blocks.copy_to(0, blocks.as_mut_slice());
         Ok(BloomFilter::new(blocks.in_modules_of(self.blocks.module_blocks()), k, kernel, seed, None))
     }
 
-    fn sizing(&self) -> Sizing {
-        Sizing { n_blocks: self.n_blocks(), n_modules: self.n_modules(), k: self.k }
-    }
-
-    /// Number of modules, 1 to 16. See [`BloomFilter::n_modules`].
-    #[inline]
-    pub fn n_modules(&self) -> usize {
-        self.n_blocks() / self.blocks.module_blocks()
-    }
-
-    /// Probes per key, 1 to 16, in each module.
-    #[inline]
-    pub fn k(&self) -> u32 {
-        self.k.get()
-    }
-
-    /// Number of blocks of 64 bytes, of all modules.
-    #[inline]
-    pub fn n_blocks(&self) -> usize {
-        self.blocks.as_slice().len()
-    }
-
-    /// Bytes of memory of the blocks.
-    #[inline]
-    pub fn byte_len(&self) -> usize {
-        size_of_val(self.blocks.as_slice())
+    /// The filter's size: its blocks of all modules, its modules and k.
+    pub fn sizing(&self) -> Sizing {
+        let n_blocks = self.blocks.as_slice().len();
+        Sizing { n_blocks, n_modules: n_blocks / self.blocks.module_blocks(), k: self.k }
     }
 
     /// The seed that keys are hashed with.
@@ -250,47 +225,11 @@ impl AtomicBloomFilter {
         self.seed.get()
     }
 
-    /// The lanes of each block, each as it is at some time during the call.
-    fn lanes(&self) -> impl Iterator<Item = [u64; 8]> {
-        let blocks = self.blocks.as_slice().iter();
-        blocks.map(|block| block.each_ref().map(|lane| u64::from_le(lane.load(Ordering::Relaxed))))
-    }
-
     /// Copies the blocks to `scratch` if they are so few that they may share lanes, as in a short filter.
     fn few<'r>(&self, scratch: &'r mut [Block; MOST_LANES]) -> Option<Modules<'r>> {
-        let copies = scratch.get_mut(..self.n_blocks())?;
+        let copies = scratch.get_mut(..self.blocks.as_slice().len())?;
         self.blocks.copy_to(0, copies);
         Some(Modules { blocks: BlockSlice::new(copies)?, module_blocks: self.blocks.module_blocks() })
-    }
-
-    /// Fraction of bits that are set, 0 to 1. The best filters are a little below one half full. Reads the whole
-    /// filter.
-    #[must_use]
-    pub fn fill_ratio(&self) -> f64 {
-        let ones: u64 = self.lanes().flatten().map(|lane| u64::from(lane.count_ones())).sum();
-        ones as f64 / (8 * self.byte_len()) as f64
-    }
-
-    /// Estimates how many distinct keys were inserted, from the bits. See [`BloomFilter::estimated_keys`]. Reads the
-    /// whole filter.
-    #[must_use]
-    pub fn estimated_keys(&self) -> Option<KeyEstimate> {
-        let scratch = &mut [[0; BLOCK_BYTES]; MOST_LANES];
-        match self.few(scratch) {
-            Some(few) => lanes::with_fewest_lanes([few], |[lanes]| {
-                estimate::keys(lanes.iter(), self.k(), self.n_modules())
-            }),
-            None => estimate::keys(self.lanes().flatten(), self.k(), self.n_modules()),
-        }
-    }
-
-    /// The probability that a key never inserted is reported as possibly present, exact for the bits as they are. Reads
-    /// the whole filter.
-    #[must_use]
-    pub fn estimated_fpr(&self) -> f64 {
-        let n_blocks = self.blocks.module_blocks();
-        let module = |i| self.lanes().skip(i * n_blocks).take(n_blocks);
-        (0..self.n_modules()).map(|i| sizing::estimated_fpr(module(i), self.k)).product()
     }
 
     /// Length of the standalone bytes. Inserts of other threads may change it if the filter has fewer than 64 blocks,
@@ -299,7 +238,7 @@ impl AtomicBloomFilter {
         let scratch = &mut [[0; BLOCK_BYTES]; MOST_LANES];
         match self.few(scratch) {
             Some(few) => standalone::len(few),
-            None => self.byte_len() + standalone::tail_len(self.n_modules()),
+            None => self.sizing().byte_len() + standalone::tail_len(self.sizing().n_modules),
         }
     }
 
@@ -313,7 +252,7 @@ impl AtomicBloomFilter {
             return standalone::encode(few, self.k, self.seed, None, write);
         }
         let (n_blocks, mut checksums) = (self.blocks.module_blocks(), [0; MOST_MODULES]);
-        for (checksum, module) in checksums.iter_mut().zip(0..self.n_modules()) {
+        for (checksum, module) in checksums.iter_mut().zip(0..self.sizing().n_modules) {
             let mut hash = Xxh64::new(module as u64);
             let blocks = module * n_blocks..(module + 1) * n_blocks;
             for start in blocks.clone().step_by(MOST_LANES) {
@@ -324,8 +263,8 @@ impl AtomicBloomFilter {
             }
             *checksum = hash.digest();
         }
-        let checksums = checksums.into_iter().take(self.n_modules());
-        standalone::write_tail(self.byte_len(), checksums, self.k, self.seed, None, write)
+        let checksums = checksums.into_iter().take(self.sizing().n_modules);
+        standalone::write_tail(self.sizing().byte_len(), checksums, self.k, self.seed, None, write)
     }
 }
 

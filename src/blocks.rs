@@ -25,7 +25,7 @@ pub(crate) const LANES: usize = 8;
 pub(crate) type Block = [u8; BLOCK_BYTES];
 
 #[inline]
-pub(crate) fn lanes(block: &Block) -> [u64; LANES] {
+pub(crate) fn lanes_of(block: &Block) -> [u64; LANES] {
     bytemuck::cast::<Block, [u64; LANES]>(*block).map(u64::from_le)
 }
 

@@ -119,19 +119,33 @@ impl FilterBuilder {
         Self { kernel, ..self }
     }
 
-    /// Reserves memory for `keys` more keys, at most 8,192. Otherwise a new builder grows step by step, which is a
-    /// third of the cost of a filter of few keys. A builder that is used again keeps its memory.
+    /// Reserves memory for `additional` more keys. Inserting as many cannot fail then. Without it, a new builder grows step
+    /// by step, which is a third of the cost of a filter of few keys. A builder that is used again keeps its first 64 KiB.
     ///
     /// # Errors
     ///
     /// If memory cannot be allocated.
-    pub fn reserve(&mut self, keys: usize) -> Result<(), Error> {
-        Ok(self.make_room(keys)?)
+    #[inline]
+    pub fn try_reserve(&mut self, additional: usize) -> Result<(), Error> {
+        if self.hashes.capacity() - self.hashes.len() >= additional {
+            Ok(())
+        } else {
+            Ok(self.make_room(additional)?)
+        }
     }
 
-    fn make_room(&mut self, keys: usize) -> Result<(), OutOfMemory> {
-        let room = PIECE.saturating_sub(self.hashes.len());
-        reserve(&mut self.hashes, keys.min(room))
+    #[cold]
+    fn make_room(&mut self, additional: usize) -> Result<(), OutOfMemory> {
+        let n = self.hashes.len();
+        if n == 0 || n.saturating_add(additional) <= PIECE {
+            return reserve(&mut self.hashes, additional);
+        }
+        let mut next = Vec::new();
+        reserve(&mut next, additional.max(PIECE))?;
+        reserve(&mut self.pieces, 1)?;
+        self.pieces.push(mem::replace(&mut self.hashes, next));
+        self.n_in_pieces += n;
+        Ok(())
     }
 
     /// Hashes `key` under the builder's seed, for the `*_hash` methods.
@@ -148,71 +162,22 @@ impl FilterBuilder {
         self.insert_hash(self.seed.hash(key));
     }
 
-    /// [`insert`](Self::insert), with an error if memory runs out.
-    ///
-    /// # Errors
-    ///
-    /// If memory for the hash cannot be allocated.
-    #[inline]
-    pub fn try_insert(&mut self, key: impl Key) -> Result<(), Error> {
-        self.try_insert_hash(self.seed.hash(key))
-    }
-
     /// [`insert`](Self::insert) by hash.
     #[doc(alias = "add_hash")]
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) {
-        or_abort(self.push(hash));
-    }
-
-    /// [`try_insert`](Self::try_insert) by hash.
-    ///
-    /// # Errors
-    ///
-    /// If memory for the hash cannot be allocated.
-    #[inline]
-    pub fn try_insert_hash(&mut self, hash: u64) -> Result<(), Error> {
-        Ok(self.push(hash)?)
+        // Databases insert keys in sorted order, each as often as it has versions.
+        if self.hashes.last() != Some(&hash) {
+            if self.hashes.len() == self.hashes.capacity() {
+                or_abort(self.make_room(1));
+            }
+            self.hashes.push(hash);
+        }
     }
 
     /// Inserts many keys by hash.
     pub fn insert_batch(&mut self, hashes: &[u64]) {
         hashes.iter().for_each(|&hash| self.insert_hash(hash));
-    }
-
-    /// [`insert_batch`](Self::insert_batch), with an error if memory runs out.
-    ///
-    /// # Errors
-    ///
-    /// If memory for the hashes cannot be allocated. The first of them may be inserted then.
-    pub fn try_insert_batch(&mut self, hashes: &[u64]) -> Result<(), Error> {
-        hashes.iter().try_for_each(|&hash| self.try_insert_hash(hash))
-    }
-
-    #[inline]
-    fn push(&mut self, hash: u64) -> Result<(), OutOfMemory> {
-        // Databases insert keys in sorted order, each as often as it has versions.
-        if self.hashes.last() != Some(&hash) {
-            if self.hashes.len() == self.hashes.capacity() {
-                self.grow()?;
-            }
-            self.hashes.push(hash);
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn grow(&mut self) -> Result<(), OutOfMemory> {
-        let n = self.hashes.len();
-        if n < PIECE {
-            return self.make_room(n.max(4));
-        }
-        let mut next = Vec::new();
-        reserve(&mut next, PIECE)?;
-        reserve(&mut self.pieces, 1)?;
-        self.pieces.push(mem::replace(&mut self.hashes, next));
-        self.n_in_pieces += n;
-        Ok(())
     }
 
     /// Number of keys inserted. A key that was inserted several times may count more than once.
@@ -269,6 +234,7 @@ impl FilterBuilder {
         self.pieces = Vec::new();
         self.n_in_pieces = 0;
         self.hashes.clear();
+        self.hashes.shrink_to(PIECE);
     }
 
     /// The hashes of the keys inserted, in slices, for other filters of the same keys.
@@ -353,7 +319,8 @@ impl FilterBuilder {
 impl<K: Key> Extend<K> for FilterBuilder {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         let keys = keys.into_iter();
-        or_abort(self.make_room(keys.size_hint().0));
+        let room = PIECE.saturating_sub(self.hashes.len());
+        or_abort(reserve(&mut self.hashes, keys.size_hint().0.min(room)));
         keys.for_each(|key| self.insert(key));
     }
 }

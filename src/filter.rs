@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::blocks::{Block, BlockSlice, Blocks, LANES, block_from_lanes, combined, lanes};
+use crate::blocks::{Block, BlockSlice, Blocks, LANES, block_from_lanes, combined, lanes_of};
 use crate::compact;
 use crate::error::Error;
 use crate::estimate::KeyEstimate;
@@ -14,7 +14,7 @@ use crate::key::Key;
 use crate::lanes::Lanes;
 use crate::mask::ProbeCount;
 use crate::memory::OutOfMemory;
-use crate::modules::{Modules, next};
+use crate::modules::{Modules, hash_of_next};
 use crate::sizing::Sizing;
 use crate::standalone;
 use crate::view::{self, BloomView, check_match};
@@ -61,7 +61,7 @@ impl BloomFilter {
     /// An empty filter with a false-positive rate of at most `fpr` once it holds `expected_keys` distinct keys. 1%
     /// needs 9.9 bits per key.
     ///
-    /// As the number of keys is usually a guess, the size is one that [can be folded](Sizing::foldable), at most 1% or
+    /// As the number of keys is usually a guess, the size is one that [can be folded](Sizing::rounded_to_fold), at most 1% or
     /// one block of each module larger than [`Sizing::for_fpr`] returns. For exactly that size, or a different number of
     /// modules, use [`with_sizing`](Self::with_sizing).
     ///
@@ -69,8 +69,8 @@ impl BloomFilter {
     ///
     /// If `fpr` is below [`sizing::MIN_FPR`](crate::sizing::MIN_FPR) or not below 1, the filter is larger than the
     /// address space, or memory for the filter cannot be allocated.
-    pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, Error> {
-        Self::with_sizing(Sizing::for_fpr(expected_keys as u64, fpr)?.foldable())
+    pub fn with_fpr(expected_keys: u64, fpr: f64) -> Result<Self, Error> {
+        Self::with_sizing(Sizing::for_fpr(expected_keys, fpr)?.rounded_to_fold())
     }
 
     /// An empty filter with `bits_per_key` bits for each of `expected_keys` distinct keys, rounded up to whole blocks
@@ -80,8 +80,8 @@ impl BloomFilter {
     ///
     /// If `bits_per_key` is not above 0 and at most [`sizing::MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), the
     /// filter is larger than the address space, or memory for the filter cannot be allocated.
-    pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, Error> {
-        Self::with_sizing(Sizing::for_bits_per_key(expected_keys as u64, bits_per_key)?)
+    pub fn with_bits_per_key(expected_keys: u64, bits_per_key: f64) -> Result<Self, Error> {
+        Self::with_sizing(Sizing::for_bits_per_key(expected_keys, bits_per_key)?)
     }
 
     /// An empty filter of `n_blocks` blocks of 64 bytes in one module, with `k` probes per key, 1 to 16.
@@ -349,7 +349,9 @@ impl BloomFilter {
     #[inline]
     pub(crate) fn prefetch_second(&self, hash: u64) {
         if let Some(others) = self.other_modules() {
-            kernel::prefetch::<false>(others.split(self.blocks.module_blocks()).0.block_of(next(hash)));
+            kernel::prefetch::<false>(
+                others.split(self.blocks.module_blocks()).0.block_of(hash_of_next(hash)),
+            );
         }
     }
 
@@ -423,7 +425,7 @@ impl BloomFilter {
         self.keys = None;
         let mut blocks = self.blocks.as_mut();
         let block = blocks.block_of(hash);
-        let mut lanes = lanes(block);
+        let mut lanes = lanes_of(block);
         for (lane, bits) in lanes.iter_mut().zip(bits) {
             *lane &= !bits;
         }

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use crate::blocks::{Block, BlockSlice, Blocks, combined, lanes};
+use crate::blocks::{Block, BlockSlice, Blocks, combined, lanes_of};
 use crate::error::Error;
 use crate::filter::BloomFilter;
 use crate::kernel;
@@ -65,7 +65,7 @@ impl BloomFilter {
         factors.sort_unstable();
         let fpr_of = |factor| -> f64 {
             let rate =
-                |module| sizing::estimated_fpr(groups(module, factor).map(|block| lanes(&block)), self.k);
+                |module| sizing::estimated_fpr(groups(module, factor).map(|block| lanes_of(&block)), self.k);
             self.modules().iter().map(rate).product()
         };
         let good = factors.partition_point(|&factor| fpr_of(factor) <= fpr);

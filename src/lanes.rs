@@ -2,7 +2,7 @@
 //! short filter saves space for few keys, because its blocks overlap and wrap around.
 #![forbid(unsafe_code)]
 
-use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, LANES, lanes};
+use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, LANES, lanes_of};
 use crate::mask::block_index;
 use crate::modules::Modules;
 
@@ -80,7 +80,7 @@ pub(crate) fn unite(blocks: BlockSlice<'_>, united: &mut [Lane]) {
     let stride = stride(united.len());
     for (index, block) in blocks.as_slice().iter().enumerate() {
         let mut i = index * stride;
-        for lane in lanes(block) {
+        for lane in lanes_of(block) {
             united[i] = (u64::from_le_bytes(united[i]) | lane).to_le_bytes();
             i += 1;
             if i == united.len() {

@@ -13,7 +13,7 @@ const MULTIPLIER: u64 = 0xC4CE_B9FE_1A85_EC53;
 // Tried: one step. It is linear on hashes below 2^32 and on multiples of 2^32, and on the multiples module 1 has 1.25
 // times the model's rate. With two steps, every pattern that we tried has the model's rate.
 #[inline]
-pub(crate) fn next(hash: u64) -> u64 {
+pub(crate) fn hash_of_next(hash: u64) -> u64 {
     let step = |hash: u64| (hash ^ (hash >> 32)).wrapping_mul(MULTIPLIER);
     step(step(hash))
 }

@@ -6,6 +6,7 @@
 use core::fmt;
 
 use crate::error::Error;
+use crate::key::Key;
 use crate::lanes::Lanes;
 use crate::view::BloomView;
 
@@ -116,6 +117,34 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
         BloomView { lanes, checksums: checksums.as_chunks().0, ..self.all_set }
     }
 
+    /// Hashes `key` under the filter's seed.
+    #[inline]
+    #[must_use]
+    pub fn hash_key(&self, key: impl Key) -> u64 {
+        self.all_set.hash_key(key)
+    }
+
+    /// Returns whether `key` is possibly present. `false` means definitely absent.
+    #[doc(alias("might_contain", "may_contain"))]
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, key: impl Key) -> bool {
+        self.contains_hash(self.hash_key(key))
+    }
+
+    /// [`contains`](Self::contains) by hash.
+    #[inline]
+    #[must_use]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.as_view().contains_hash(hash)
+    }
+
+    /// Begins to load the cache line that a lookup of this hash reads first. See [`BloomView::prefetch`].
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        self.as_view().prefetch(hash);
+    }
+
     /// The bytes that were given.
     #[inline]
     pub fn get_ref(&self) -> &B {
@@ -127,6 +156,13 @@ impl<'a, B: AsRef<[u8]>> From<&'a OwnedView<B>> for BloomView<'a> {
     #[inline]
     fn from(view: &'a OwnedView<B>) -> Self {
         view.as_view()
+    }
+}
+
+/// Equal filters, as [`BloomView`] compares them.
+impl<B: AsRef<[u8]>> PartialEq for OwnedView<B> {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_view() == other.as_view()
     }
 }
 

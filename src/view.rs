@@ -4,7 +4,7 @@
 use core::{fmt, iter};
 
 use crate::bitmap;
-use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, lanes};
+use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, lanes_of};
 use crate::compact;
 use crate::error::{Error, ErrorKind};
 use crate::estimate::{self, KeyEstimate};
@@ -450,7 +450,7 @@ impl<'a> BloomView<'a> {
     #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
         let rate =
-            |module: BlockSlice<'_>| sizing::estimated_fpr(module.as_slice().iter().map(lanes), self.k);
+            |module: BlockSlice<'_>| sizing::estimated_fpr(module.as_slice().iter().map(lanes_of), self.k);
         self.lanes.with_blocks(|modules| modules.iter().map(rate).product())
     }
 }

@@ -8,7 +8,7 @@ use super::checksum::{self, Checksums};
 use super::shape::{KEYS_BYTES, MOST_SLOTS, Shape, TRAILER_BYTES, copy_rows, rows_len};
 use super::view::BankView;
 use crate::aligned_bytes::AlignedBytes;
-use crate::blocks::{BLOCK_BYTES, Block, LANES, lanes};
+use crate::blocks::{BLOCK_BYTES, Block, LANES, lanes_of};
 use crate::error::{Error, ErrorKind};
 use crate::footer::{self, StandaloneFooter};
 use crate::hash::Seed;
@@ -94,7 +94,7 @@ impl FilterBank {
 
     /// Copies standalone bytes into a bank that you can change. [`BankView`] reads them in place. All bytes are
     /// compared with their checksums before memory is allocated. The capacity is the number of slots, rounded up. See
-    /// [`reserve`](Self::reserve).
+    /// [`try_reserve`](Self::try_reserve).
     ///
     /// # Errors
     ///
@@ -151,7 +151,7 @@ impl FilterBank {
 
     /// Copies the rows and known keys of a bank with as many slots.
     fn filled_from<B: AsRef<[u8]>>(mut self, view: &BankView<B>) -> Self {
-        for block in 0..view.n_blocks() {
+        for block in 0..view.shape.n_blocks {
             let rows = view.rows(block).expect("a view of all rows");
             copy_rows(rows, self.rows_mut(block), view.slots());
         }
@@ -167,7 +167,7 @@ impl FilterBank {
     /// # Errors
     ///
     /// If that is more than 2^24 slots, or memory cannot be allocated. Then nothing is changed.
-    pub fn reserve(&mut self, additional: usize) -> Result<(), Error> {
+    pub fn try_reserve(&mut self, additional: usize) -> Result<(), Error> {
         let capacity = self.view.shape.slots.saturating_add(additional);
         if capacity > self.capacity() {
             let larger = Self::checked(self.view.shape, capacity)?;
@@ -196,7 +196,7 @@ impl FilterBank {
 
     /// The bank as a view, for lookups.
     #[inline]
-    pub fn as_view(&self) -> &BankView<AlignedBytes> {
+    pub fn as_view(&self) -> &BankView<impl AsRef<[u8]>> {
         &self.view
     }
 
@@ -256,7 +256,7 @@ impl FilterBank {
     /// # Errors
     ///
     /// If there is no such slot.
-    pub fn clear(&mut self, slot: usize) -> Result<(), Error> {
+    pub fn clear_slot(&mut self, slot: usize) -> Result<(), Error> {
         self.view.check_slot(slot)?;
         self.set_known_keys(slot, Some(0));
         self.write_blocks(slot, 1, |_, _| [0; BLOCK_BYTES]);
@@ -299,7 +299,7 @@ impl FilterBank {
                 let now = (64 - in_word).min(count - done);
                 let mut square: Square = [[0; LANES]; 64];
                 for (i, words) in square[in_word..][..now].iter_mut().enumerate() {
-                    *words = lanes(&block_of(done + i, block));
+                    *words = lanes_of(&block_of(done + i, block));
                 }
                 kernel.transpose(&mut square);
                 let mask = (!0 >> (64 - now)) << in_word;

@@ -12,6 +12,7 @@ use crate::filter::BloomFilter;
 use crate::footer::{self, StandaloneFooter};
 use crate::kernel::{self, Kernel, ROWS};
 use crate::key::Key;
+use crate::sizing::Sizing;
 
 /// A bank read in place from its standalone bytes, without copying, or a [`FilterBank`](crate::bank::FilterBank)
 /// borrowed.
@@ -33,7 +34,7 @@ use crate::key::Key;
 /// let bank = BankView::from_standalone(&bytes)?;
 /// let mut found = SlotBitmap::new();
 /// assert!(bank.find("ant", &mut found));
-/// assert!(bank.get(0)? == table);
+/// assert!(bank.to_filter(0)? == table);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy)]
@@ -166,7 +167,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// # Errors
     ///
     /// If there is no such slot, or memory for the filter cannot be allocated.
-    pub fn get(&self, slot: usize) -> Result<BloomFilter, Error> {
+    pub fn to_filter(&self, slot: usize) -> Result<BloomFilter, Error> {
         self.check_slot(slot)?;
         let Shape { n_blocks, k, seed, kernel, .. } = self.shape;
         let mut blocks = Blocks::zeroed(n_blocks)?;
@@ -202,16 +203,9 @@ impl<B: AsRef<[u8]>> BankView<B> {
         self.shape.slots
     }
 
-    /// Probes per key, 1 to 16.
-    #[inline]
-    pub fn k(&self) -> u32 {
-        self.shape.k.get()
-    }
-
-    /// Number of blocks of each filter.
-    #[inline]
-    pub fn n_blocks(&self) -> usize {
-        self.shape.n_blocks
+    /// The size of each filter.
+    pub fn sizing(&self) -> Sizing {
+        Sizing { n_blocks: self.shape.n_blocks, n_modules: 1, k: self.shape.k }
     }
 
     /// The seed that keys are hashed with.

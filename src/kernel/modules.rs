@@ -4,7 +4,7 @@
 use super::{Kernel, prefetch};
 use crate::blocks::{Block, BlockSlice, BlockSliceMut};
 use crate::mask::ProbeCount;
-use crate::modules::{Modules, next};
+use crate::modules::{Modules, hash_of_next};
 
 /// Hashes of a batch that are passed to a module at a time. They are copied to the stack.
 const CHUNK: usize = 1024;
@@ -30,7 +30,7 @@ impl Kernel {
             && let (Some(first), Some(second)) = (BlockSlice::new(first), BlockSlice::new(second))
             && let Some(is_found) = kernel.contains_inlined(first, hash, k)
         {
-            return is_found && kernel.contains_inlined(second, next(hash), k) != Some(false);
+            return is_found && kernel.contains_inlined(second, hash_of_next(hash), k) != Some(false);
         }
         Self::any_modules_contain(blocks, module_blocks, hash, k, kernel)
     }
@@ -51,7 +51,7 @@ impl Kernel {
             if !kernel.contains(module, hash, k) {
                 return false;
             }
-            hash = next(hash);
+            hash = hash_of_next(hash);
         }
         true
     }
@@ -84,7 +84,7 @@ impl Kernel {
         hash: u64,
         k: ProbeCount,
     ) -> bool {
-        let hash = next(hash);
+        let hash = hash_of_next(hash);
         if others.as_slice().len() == module_blocks
             && let Some(is_found) = self.contains_inlined(others, hash, k)
         {
@@ -109,7 +109,7 @@ impl Kernel {
             && let (Some(first), Some(second)) = (BlockSliceMut::new(first), BlockSliceMut::new(second))
             && let Some(changed) = kernel.insert_by_assembly(first, hash, k)
         {
-            return changed | (kernel.insert_by_assembly(second, next(hash), k) == Some(true));
+            return changed | (kernel.insert_by_assembly(second, hash_of_next(hash), k) == Some(true));
         }
         Self::insert_into_any_modules(blocks, module_blocks, hash, k, kernel)
     }
@@ -127,7 +127,7 @@ impl Kernel {
         while let Some((module, others)) = rest.split_at_mut_checked(module_blocks) {
             let Some(module) = BlockSliceMut::new(module) else { break };
             changed |= kernel.insert(module, hash, k);
-            (rest, hash) = (others, next(hash));
+            (rest, hash) = (others, hash_of_next(hash));
         }
         changed
     }
@@ -161,7 +161,7 @@ impl Kernel {
             let of_module = &mut of_module[..hashes.len()];
             of_module.copy_from_slice(hashes);
             for module in others.chunks_exact_mut(module_blocks).filter_map(BlockSliceMut::new) {
-                of_module.iter_mut().for_each(|hash| *hash = next(*hash));
+                of_module.iter_mut().for_each(|hash| *hash = hash_of_next(*hash));
                 self.insert_batch(module, of_module, k, |_| ());
             }
         }
@@ -197,7 +197,7 @@ impl Kernel {
                 n_left += usize::from(found);
             }
             for module in modules.iter().skip(1) {
-                left[..n_left].iter_mut().for_each(|hash| *hash = next(*hash));
+                left[..n_left].iter_mut().for_each(|hash| *hash = hash_of_next(*hash));
                 // The kernel prefetches in longer batches itself, and all of their lines at once would not fit in the
                 // L1 cache.
                 if module_blocks >= prefetch::LARGE_BLOCKS && n_left < 256 {

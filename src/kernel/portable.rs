@@ -9,7 +9,7 @@ use wide::u64x8;
 use super::bank::{self, Square};
 use super::batch::{Inserts, Lookups};
 use super::tables::{POSITIONS, PerWord, ROWS, Row, first_word, rotation, second_word};
-use crate::blocks::{Block, BlockSlice, BlockSliceMut, LANES, block_from_lanes, lanes};
+use crate::blocks::{Block, BlockSlice, BlockSliceMut, LANES, block_from_lanes, lanes_of};
 use crate::mask::ProbeCount;
 
 #[inline]
@@ -46,14 +46,14 @@ pub(super) fn transpose(square: &mut Square) {
 
 #[inline]
 fn insert_mask(block: &mut Block, mask: u64x8) -> bool {
-    let old = u64x8::new(lanes(block));
+    let old = u64x8::new(lanes_of(block));
     *block = block_from_lanes((old | mask).to_array());
     any(!old & mask)
 }
 
 #[inline]
 fn contains_mask(block: &Block, mask: u64x8) -> bool {
-    !any(!u64x8::new(lanes(block)) & mask)
+    !any(!u64x8::new(lanes_of(block)) & mask)
 }
 
 /// Returns whether any bit is set. ORs the lanes, because `wide`'s `==` branches between its halves, and its `any`

@@ -3,11 +3,11 @@
 
 use super::bank::{ROWS, Square};
 use super::batch::{Inserts, Lookups};
-use crate::blocks::{Block, BlockSlice, BlockSliceMut, block_from_lanes, lanes};
+use crate::blocks::{Block, BlockSlice, BlockSliceMut, block_from_lanes, lanes_of};
 use crate::mask::{ProbeCount, mask};
 
 pub(super) fn insert(block: &mut Block, hash: u64, k: ProbeCount) -> bool {
-    let mut lanes = lanes(block);
+    let mut lanes = lanes_of(block);
     let mut missing = 0;
     for (lane, bits) in lanes.iter_mut().zip(mask(hash, k)) {
         missing |= bits & !*lane;
@@ -19,7 +19,7 @@ pub(super) fn insert(block: &mut Block, hash: u64, k: ProbeCount) -> bool {
 
 pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
     let mut missing = 0;
-    for (lane, bits) in lanes(block).iter().zip(mask(hash, k)) {
+    for (lane, bits) in lanes_of(block).iter().zip(mask(hash, k)) {
         missing |= bits & !lane;
     }
     missing == 0

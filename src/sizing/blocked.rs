@@ -107,7 +107,8 @@ impl Sizing {
     /// The size of the smallest filter whose false-positive rate is at most `fpr` once it holds `keys` distinct keys. A
     /// further module is made only if it saves at least 7% of the bits.
     ///
-    /// Costs as much as [`bits_per_key`](crate::sizing::bits_per_key).
+    /// Evaluates the model twenty to fifty times, which costs far less than a millisecond for an FPR of 1%, and a few
+    /// milliseconds for low rates. Does not allocate.
     ///
     /// # Errors
     ///
@@ -183,13 +184,13 @@ impl Sizing {
     ///
     /// let sizing = Sizing::for_bits_per_key(5_000_000, 9.9335)?;
     /// assert_eq!(sizing.n_blocks(), 97_007, "a prime");
-    /// assert_eq!(sizing.foldable().n_blocks(), 97_200);
-    /// let mut filter = BloomFilter::with_sizing(sizing.foldable())?;
+    /// assert_eq!(sizing.rounded_to_fold().n_blocks(), 97_200);
+    /// let mut filter = BloomFilter::with_sizing(sizing.rounded_to_fold())?;
     /// filter.fold(9)?;
     /// # Ok::<(), bloomline::Error>(())
     /// ```
     #[must_use]
-    pub fn foldable(self) -> Self {
+    pub fn rounded_to_fold(self) -> Self {
         // Each step divides the next, so that a larger size never becomes the smaller one.
         let doubled = iter::successors(Some(5_040_usize), |step| step.checked_mul(2));
         let steps = [2, 4, 12, 24, 120, 720].into_iter().chain(doubled);
@@ -213,7 +214,7 @@ impl Sizing {
     /// Costs as much as [`fpr`](crate::sizing::fpr()). Above [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY) bits
     /// per key, rounding errors of 1e-12 are larger than the rate.
     #[must_use]
-    pub fn fpr(self, keys: u64) -> f64 {
+    pub fn expected_fpr(self, keys: u64) -> f64 {
         let of_module = model(self.module_blocks() as f64 * BLOCK_BITS / keys.max(1) as f64, self.k);
         power(of_module, self.n_modules as u32)
     }

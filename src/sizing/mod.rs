@@ -4,7 +4,7 @@
 //! # How large a filter is
 //!
 //! [`Sizing::for_fpr`] returns these sizes. [`BloomFilter::with_fpr`](crate::BloomFilter::with_fpr) allocates up to 1%
-//! more, so that the filter [can be folded](Sizing::foldable):
+//! more, so that the filter [can be folded](Sizing::rounded_to_fold):
 //!
 //! | keys | FPR 1% | FPR 0.1% | FPR 0.01% |
 //! |---|---|---|---|
@@ -54,7 +54,7 @@
 //! # Don't know the number of keys?
 //!
 //! - [`FilterBuilder`](crate::FilterBuilder) collects hashes and sizes the filter at the end.
-//! - Or build a large filter of a [foldable](Sizing::foldable) size, then [`fold`](crate::BloomFilter::fold) it.
+//! - Or build a large filter of a [foldable](Sizing::rounded_to_fold) size, then [`fold`](crate::BloomFilter::fold) it.
 //! - If you don't even know an upper limit, [`variants::ScalableBloomFilter`](crate::variants::ScalableBloomFilter)
 //!   grows. It also [continues](crate::variants::ScalableBloomFilter::from_filter) from a filter of fixed size.
 //!
@@ -88,5 +88,4 @@ pub use blocked::Sizing;
 pub(crate) use checks::checked_fpr;
 pub use model::{best_k, fpr};
 pub(crate) use model::{bits_per_key_of, estimated_fpr, lowest_fpr};
-pub use modules::bits_per_key;
 pub(crate) use modules::{PerKey, Request, modules_of};

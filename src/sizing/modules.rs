@@ -12,15 +12,15 @@ use crate::modules::MOST_MODULES;
 
 /// The most modules of a size that is computed. A fifth module would save less than 2% of the bits at any rate, and less
 /// than 1% down to 10⁻⁷.
-const MAX_MODULES: usize = 4;
+const MOST_COMPUTED: usize = 4;
 
 /// The lowest false-positive rates of one to four modules, which are the rates at [`MAX_BITS_PER_KEY`].
-const LOWEST: [f64; MAX_MODULES] = [ONE_MODULE_MIN_FPR, 3.05e-11, 2.142e-12, MIN_FPR];
+const LOWEST: [f64; MOST_COMPUTED] = [ONE_MODULE_MIN_FPR, 3.05e-11, 2.142e-12, MIN_FPR];
 
 /// The rates from which down two, three and four modules save at least 7% of the bits, and the bits per key that such a
 /// rate needs in one module less. At lower savings, an absent key would cost up to 1.2 times as much as in one module
 /// less, and a present key always costs one more cache line. Four modules never save that much, but reach lower rates.
-const RULE: [(f64, f64); MAX_MODULES - 1] =
+const RULE: [(f64, f64); MOST_COMPUTED - 1] =
     [(4.966e-4, 17.454_28), (1.8e-8, 42.421), (LOWEST[2], MAX_BITS_PER_KEY + 1.0)];
 
 /// The share of the bits that one more module may need at most: by the rule, and if a caller allows more modules.
@@ -43,7 +43,7 @@ impl Request {
     /// `keys` ÷ 2^64 is the probability that an absent key has the same hash as one of them. At rates that only several
     /// modules reach, it counts.
     pub(crate) fn per_key(self, keys: u64, most_modules: Option<usize>) -> Result<PerKey, Error> {
-        let most = most_modules.map_or(Ok(MAX_MODULES), checked_modules)?.min(MAX_MODULES);
+        let most = most_modules.map_or(Ok(MOST_COMPUTED), checked_modules)?.min(MOST_COMPUTED);
         match self {
             Self::Fpr(fpr) => {
                 // Rates of one module are so high that it adds nothing, unless the filter exceeds the address space.
@@ -57,7 +57,7 @@ impl Request {
                 let left = (fpr - same_hash).max(LOWEST[most - 1]);
                 let n_modules = if most_modules.is_some() { most } else { modules_of(left) };
                 let of_one = if same_hash < 1e-6 * fpr { fpr } else { left };
-                let mut bits = [f64::INFINITY; MAX_MODULES];
+                let mut bits = [f64::INFINITY; MOST_COMPUTED];
                 for (of_n, n) in bits.iter_mut().zip(1..=n_modules) {
                     let of_bits = if n == 1 { of_one } else { left };
                     if of_bits >= LOWEST[n - 1] {
@@ -71,7 +71,7 @@ impl Request {
                 checked_bits_per_key(bits)?;
                 let by_rule = 1 + RULE.iter().filter(|&&(_, from)| bits >= from).count();
                 let n_modules = most_modules.map_or(by_rule, |_| best_within(bits, most));
-                Ok(PerKey { bits: [bits; MAX_MODULES], n_modules, left: ROUNDED })
+                Ok(PerKey { bits: [bits; MOST_COMPUTED], n_modules, left: ROUNDED })
             }
         }
     }
@@ -86,7 +86,7 @@ pub(crate) fn modules_of(fpr: f64) -> usize {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PerKey {
     /// Of all modules together. Infinite if the rate is out of reach.
-    bits: [f64; MAX_MODULES],
+    bits: [f64; MOST_COMPUTED],
     /// The number for many keys. Few keys get fewer, because each module has at least one block.
     n_modules: usize,
     left: f64,
@@ -141,19 +141,6 @@ fn rate(bits_per_key: f64, n_modules: usize) -> f64 {
     let of_module = bits_per_key / n_modules as f64;
     let rate = best_k(of_module).and_then(|k| fpr(of_module, k));
     power(rate.unwrap_or(0.0), n_modules as u32)
-}
-
-/// The fewest bits per key at which a filter of many keys, of as many modules as [`Sizing`](crate::Sizing) chooses,
-/// reaches a false-positive rate of `fpr`, to one part in a million.
-///
-/// Evaluates the model twenty to fifty times, which costs far less than a millisecond for an FPR of 1%, and a few
-/// milliseconds for low rates. Does not allocate.
-///
-/// # Errors
-///
-/// If `fpr` is below [`MIN_FPR`] or not below 1.
-pub fn bits_per_key(fpr: f64) -> Result<f64, Error> {
-    Ok(Request::Fpr(fpr).per_key(0, None)?.of_many())
 }
 
 #[cfg(test)]

@@ -20,39 +20,6 @@ pub const MIN_FPR: f64 = 4.43e-14;
 /// The number of 64-bit hashes.
 pub(super) const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
-/// The k with the lowest false-positive rate of a standard filter at `bits_per_key`.
-///
-/// This is ln 2 · bits per key, rounded up or down, whichever gives the lower FPR.
-///
-/// # Errors
-///
-/// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`].
-pub fn best_k(bits_per_key: f64) -> Result<u32, Error> {
-    checked_bits_per_key(bits_per_key).map(rounded_k)
-}
-
-/// The false-positive rate of a standard filter of many keys, which is (1 − e^(−k/c))^k with c = `bits_per_key`.
-///
-/// For few keys, use [`StandardSizing::fpr`], because this limit is then too low.
-///
-/// # Errors
-///
-/// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`], or `k` is not 1 to [`MAX_K`].
-///
-/// # Examples
-///
-/// ```
-/// use bloomline::sizing::standard::{self, StandardSizing};
-///
-/// let many_keys = standard::fpr(20.0, 10)?;
-/// let a_million = StandardSizing::new(20_000_000, 10)?.fpr(1_000_000);
-/// assert_eq!((format!("{many_keys:.7}"), format!("{a_million:.7}")), ("0.0000889".into(), "0.0000889".into()));
-/// # Ok::<(), bloomline::Error>(())
-/// ```
-pub fn fpr(bits_per_key: f64, k: u32) -> Result<f64, Error> {
-    Ok(of_many_keys(checked_bits_per_key(bits_per_key)?, checked_k(k)?))
-}
-
 /// The most bits that the address space can hold.
 const MAX_BITS: u64 = (MAX_BLOCKS as u64).saturating_mul(512);
 
@@ -102,33 +69,33 @@ impl StandardSizing {
     }
 
     /// The smallest size, to one part in a million, whose false-positive rate is at most `fpr` once the filter holds
-    /// `expected_keys` distinct keys.
+    /// `keys` distinct keys.
     ///
-    /// This FPR is [`fpr`](Self::fpr) plus `expected_keys` ÷ 2^64, the probability that an absent key has the same hash
+    /// This FPR is [`expected_fpr`](Self::expected_fpr) plus `keys` ÷ 2^64, the probability that an absent key has the same hash
     /// as a present one. With a billion keys, no filter over a 64-bit hash gets below 5.4e-11.
     ///
     /// # Errors
     ///
-    /// If `fpr` is below [`MIN_FPR`] + `expected_keys` ÷ 2^64 or not below 1, or the filter is larger than the
+    /// If `fpr` is below [`MIN_FPR`] + `keys` ÷ 2^64 or not below 1, or the filter is larger than the
     /// address space.
-    pub fn for_fpr(expected_keys: usize, fpr: f64) -> Result<Self, Error> {
-        let keys = expected_keys.max(1) as u64;
+    pub fn for_fpr(keys: u64, fpr: f64) -> Result<Self, Error> {
+        let keys = keys.max(1);
         let same_hash = keys as f64 / TWO_TO_64;
         let fpr = checked_fpr(fpr, MIN_FPR + same_hash)?;
         // Rounding must not push it below the lowest.
         let of_bits = (fpr - same_hash).max(MIN_FPR);
         let rate = |bits_per_key| of_many_keys(bits_per_key, rounded_k(bits_per_key));
-        let mut sizing = Self::for_bits_per_key(expected_keys, least_bits_per_key(of_bits, rate))?;
+        let mut sizing = Self::for_bits_per_key(keys, least_bits_per_key(of_bits, rate))?;
         // The exact FPR is above the rate of many keys, so a bit or two more may be needed.
         let mut more = 1;
-        while sizing.fpr(keys) > of_bits {
+        while sizing.expected_fpr(keys) > of_bits {
             sizing = Self::for_keys(sizing.bit_len.saturating_add(more), keys)?;
             more *= 2;
         }
         Ok(sizing)
     }
 
-    /// The size of a filter with `bits_per_key` bits for each of `expected_keys` distinct keys, rounded up to a whole
+    /// The size of a filter with `bits_per_key` bits for each of `keys` distinct keys, rounded up to a whole
     /// bit.
     ///
     /// k is the best k for the bits per key after rounding.
@@ -137,8 +104,8 @@ impl StandardSizing {
     ///
     /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`], or the filter is larger than the address
     /// space.
-    pub fn for_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, Error> {
-        let keys = expected_keys.max(1) as u64;
+    pub fn for_bits_per_key(keys: u64, bits_per_key: f64) -> Result<Self, Error> {
+        let keys = keys.max(1);
         let bits = keys as f64 * checked_bits_per_key(bits_per_key)?;
         if bits >= MAX_BITS as f64 {
             return Err(too_many_keys(keys, bits_per_key));
@@ -157,7 +124,7 @@ impl StandardSizing {
     /// filters differ in their fill ratio (Bose and others, "On the false-positive rate of Bloom filters", 2008). At 10
     /// bits per key it is 0.7% above for 100 keys, and 0.007% for 10,000.
     #[must_use]
-    pub fn fpr(self, keys: u64) -> f64 {
+    pub fn expected_fpr(self, keys: u64) -> f64 {
         if keys == 0 {
             return 0.0;
         }

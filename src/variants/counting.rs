@@ -127,8 +127,8 @@ impl CountingBloomFilter {
     /// # Errors
     ///
     /// If `fpr` is not between 1.263e-8 and 1, or memory for bits and counters cannot be allocated.
-    pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, Error> {
-        Self::with_sizing(Sizing::for_fpr_within(expected_keys as u64, fpr, 1)?.foldable())
+    pub fn with_fpr(expected_keys: u64, fpr: f64) -> Result<Self, Error> {
+        Self::with_sizing(Sizing::for_fpr_within(expected_keys, fpr, 1)?.rounded_to_fold())
     }
 
     /// An empty filter of this size, computed from bits per key or given as a number of blocks and k. The counters need

@@ -103,9 +103,9 @@ impl<T: Key> Frontier<T> {
     ///
     /// If `fpr` is not between [`sizing::MIN_FPR`](crate::sizing::MIN_FPR) and 1, or memory for the filter cannot be
     /// allocated.
-    pub fn with_fpr(expected_items: usize, fpr: f64) -> Result<Self, Error> {
+    pub fn with_fpr(expected_items: u64, fpr: f64) -> Result<Self, Error> {
         let filter = Filter::Fixed(BloomFilter::with_fpr(expected_items, fpr)?);
-        Ok(Self { queue: VecDeque::new(), filter, capacity: expected_items as u64, accepted: 0 })
+        Ok(Self { queue: VecDeque::new(), filter, capacity: expected_items, accepted: 0 })
     }
 
     /// An empty frontier that grows, and drops new items with a probability of at most `fpr`, however many are
@@ -115,7 +115,7 @@ impl<T: Key> Frontier<T> {
     ///
     /// If `fpr` is not between [`sizing::SCALABLE_MIN_FPR`](crate::sizing::SCALABLE_MIN_FPR) and 1, or memory for
     /// `initial_capacity` items cannot be allocated.
-    pub fn growing(initial_capacity: usize, fpr: f64) -> Result<Self, Error> {
+    pub fn growing(initial_capacity: u64, fpr: f64) -> Result<Self, Error> {
         let filter = Filter::Growing(ScalableBloomFilter::with_fpr(initial_capacity, fpr)?);
         Ok(Self { queue: VecDeque::new(), filter, capacity: UNLIMITED, accepted: 0 })
     }

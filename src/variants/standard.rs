@@ -97,7 +97,7 @@ impl StandardBloomFilter {
     ///
     /// If `fpr` is not between [`MIN_FPR`](crate::sizing::standard::MIN_FPR) and 1, or memory for the filter cannot be
     /// allocated.
-    pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, Error> {
+    pub fn with_fpr(expected_keys: u64, fpr: f64) -> Result<Self, Error> {
         Self::with_sizing(StandardSizing::for_fpr(expected_keys, fpr)?)
     }
 
@@ -499,7 +499,7 @@ mod tests {
             for size_bits in [1 << log2_bits, (1 << log2_bits) + (1 << (log2_bits - 2)) + 12_345] {
                 for (bits_per_key, k, lookups) in [(6, 4, 60_000), (10, 7, 150_000)] {
                     let keys = size_bits / bits_per_key;
-                    let model = StandardSizing::new(size_bits, k).unwrap().fpr(keys);
+                    let model = StandardSizing::new(size_bits, k).unwrap().expected_fpr(keys);
                     let mut random = Random(size_bits ^ (bits_per_key << 62));
                     let positives = (0..lookups)
                         .filter(|_| is_false_positive(&mut random, size_bits, keys as f64, k))

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::{fmt, mem};
 
-use super::series::{GROWTH, MOST_FILTERS, MOST_MODULES, Series, TIGHTENING};
+use super::series::{GROWTH, MOST_FILTERS, MOST_IN_SERIES, Series, TIGHTENING};
 use crate::bitmap;
 use crate::error::Error;
 use crate::filter::BloomFilter;
@@ -154,8 +154,8 @@ impl ScalableBloomFilter {
     ///
     /// If `fpr` is not between [`SCALABLE_MIN_FPR`](crate::sizing::SCALABLE_MIN_FPR) and 1, or memory for
     /// `initial_capacity` keys cannot be allocated.
-    pub fn with_fpr(initial_capacity: usize, fpr: f64) -> Result<Self, Error> {
-        Self::with_series(Series::new(initial_capacity as u64, fpr, GROWTH, TIGHTENING)?)
+    pub fn with_fpr(initial_capacity: u64, fpr: f64) -> Result<Self, Error> {
+        Self::with_series(Series::new(initial_capacity, fpr, GROWTH, TIGHTENING)?)
     }
 
     fn with_series(series: Series) -> Result<Self, Error> {
@@ -194,9 +194,9 @@ impl ScalableBloomFilter {
     pub fn from_filter(filter: BloomFilter, keys: u64, fpr: f64) -> Result<Self, Error> {
         sizing::checked_fpr(fpr, 0.0)?;
         let (k, n_modules, seed) = (filter.k, filter.n_modules(), filter.seed);
-        if n_modules > MOST_MODULES {
+        if n_modules > MOST_IN_SERIES {
             let text = "a filter that grows has at most {} modules, not {}: rebuild the filter with a size for so many";
-            return Err(Error::argument(text, [MOST_MODULES, n_modules].map(|n| n as u64)));
+            return Err(Error::argument(text, [MOST_IN_SERIES, n_modules].map(|n| n as u64)));
         }
         let lowest_of_k = power(sizing::lowest_fpr(k), n_modules as u32).max(ONE_MODULE_MIN_FPR);
         let taken = filter.estimated_fpr();

@@ -29,7 +29,7 @@ pub(super) struct Series {
 pub(super) const GROWTH: u8 = 2;
 pub(super) const TIGHTENING: f64 = 0.85;
 /// The most modules that the format has room for in a growing filter.
-pub(super) const MOST_MODULES: usize = 2;
+pub(super) const MOST_IN_SERIES: usize = 2;
 /// More filters than a process can have, because the last would hold 2^63 keys.
 pub(super) const MOST_FILTERS: f64 = 64.0;
 
@@ -41,7 +41,7 @@ impl Series {
         // filter to twenty, the bits are within 2% of what each filter's own best k would need.
         let fifth = (0..4).fold(fpr * (1.0 - tightening), |rate, _| rate * tightening);
         let k = (1..30).take_while(|&k| fifth * f64::from(2 << k) <= 1.0).count() + 1;
-        let n_modules = sizing::modules_of(fpr).min(MOST_MODULES);
+        let n_modules = sizing::modules_of(fpr).min(MOST_IN_SERIES);
         let k = if n_modules == 2 { k / 2 } else { k.min(16) };
         let (initial_capacity, k) = (initial_capacity.max(1), ProbeCount::from_four_bits(k as u8 - 1));
         let series = Self { initial_capacity, fpr, growth, tightening, k, n_modules, lowest: 0.0 };
