@@ -465,7 +465,7 @@ pub(crate) fn check_match(ours: Sizing, seed: Seed, other: &BloomView<'_>) -> Re
     if more != fewer {
         let text = match more.checked_rem(fewer) {
             Some(0) => "filters of {} and {} blocks cannot be combined: fold the larger one by {}",
-            _ => "filters of {} and {} blocks cannot be combined: build both with one number of blocks",
+            _ => "filters of {} and {} blocks cannot be combined: build both with one size",
         };
         let numbers = [ours_blocks, theirs_blocks, more / fewer];
         return Err(Error::new(ErrorKind::Mismatch, text, numbers));
@@ -475,13 +475,16 @@ pub(crate) fn check_match(ours: Sizing, seed: Seed, other: &BloomView<'_>) -> Re
 
 /// Fails if two filters differ in their number of modules.
 pub(crate) fn check_modules(modules: [usize; 2]) -> Result<(), Error> {
-    let text = "filters of {} and {} modules cannot be combined: build both with one number of modules";
+    let text = "filters of {} and {} modules cannot be combined: build both with one size";
     check_same(modules.map(|n| n as u64), text)
 }
 
 /// Fails if two filters of one size differ in k or seed.
 pub(crate) fn check_placing(k: [u32; 2], seeds: [Seed; 2]) -> Result<(), Error> {
-    check_same(k.map(u64::from), "filters with k = {} and k = {} cannot be combined: build both with one k")?;
+    check_same(
+        k.map(u64::from),
+        "filters with k = {} and k = {} cannot be combined: build both with one size",
+    )?;
     let text = "filters with seeds {hex} and {hex} cannot be combined: build both with one seed";
     check_same(seeds.map(Seed::get), text)
 }

@@ -32,7 +32,7 @@ pub use slatedb::BloomlineStandard;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bloomline::BuildError;
+use bloomline::Error;
 use bloomline::sstable::FilterPolicy;
 
 /// A filter policy for the options of a database. Clones share one count of unusable filters.
@@ -93,7 +93,7 @@ impl Bloomline {
     /// # Errors
     ///
     /// If `bits_per_key` is not above 0 and at most 64.
-    pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, BuildError> {
+    pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, Error> {
         FilterPolicy::with_bits_per_key(bits_per_key).map(Self::new)
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bloomline::sizing::standard::StandardSizing;
 use bloomline::variants::StandardBloomFilter;
-use bloomline::{AlignedBytes, BuildError, FilterBuilder, OwnedView, StandaloneFooter};
+use bloomline::{AlignedBytes, Error, FilterBuilder, OwnedView, StandaloneFooter};
 use bytes::{BufMut, Bytes};
 use slatedb::{Filter, FilterQuery, FilterTarget, PrefixExtractor, PrefixTarget, RowEntry};
 
@@ -210,7 +210,7 @@ impl BloomlineStandard {
     /// # Errors
     ///
     /// If `bits_per_key` is not above 0 and at most 64.
-    pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, BuildError> {
+    pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, Error> {
         let policy = Bloomline::with_bits_per_key(bits_per_key)?;
         Ok(Self(Bloomline { entries: Entries::whole_keys(Self::NAME), ..policy }))
     }
@@ -248,7 +248,7 @@ impl slatedb::FilterPolicy for BloomlineStandard {
 
     /// Prefixes do not count, as in [`Bloomline`]'s.
     fn estimate_size(&self, num_keys: usize) -> usize {
-        StandardSizing::for_bits_per_key(num_keys, self.0.policy.bits_per_key())
+        StandardSizing::for_bits_per_key(num_keys as u64, self.0.policy.bits_per_key())
             .map_or(usize::MAX, |sizing| sizing.bit_len().div_ceil(64) as usize * 8 + StandaloneFooter::LEN)
     }
 

@@ -71,7 +71,8 @@ impl surrealkv::FilterPolicy for Bloomline {
         let mut keys = self.policy.builder();
         let mut filter = Vec::new();
         // If memory runs out, the filter has no bytes, which are no filter.
-        if hashes.iter().try_for_each(|&hash| keys.try_insert_hash(hash)).is_ok() {
+        if keys.try_reserve(hashes.len()).is_ok() {
+            keys.insert_batch(hashes);
             _ = keys.finish_compact(&mut filter);
         }
         filter

@@ -29,7 +29,7 @@ pub extern "C" fn bloomline_atomic_filter_with_fpr(
     expected_keys: usize,
     fpr: f64,
 ) -> Option<Box<AtomicFilter>> {
-    or_record(None, || boxed(|| Ok(AtomicFilter(AtomicBloomFilter::with_fpr(expected_keys, fpr)?))))
+    or_record(None, || boxed(|| Ok(AtomicFilter(AtomicBloomFilter::with_fpr(expected_keys as u64, fpr)?))))
 }
 
 /// Creates an empty filter, with the size, k and errors of `bloomline_filter_with_bits_per_key`.
@@ -38,7 +38,7 @@ pub extern "C" fn bloomline_atomic_filter_with_bits_per_key(
     expected_keys: usize,
     bits_per_key: f64,
 ) -> Option<Box<AtomicFilter>> {
-    let filter = || BloomFilter::with_bits_per_key(expected_keys, bits_per_key);
+    let filter = || BloomFilter::with_bits_per_key(expected_keys as u64, bits_per_key);
     or_record(None, || boxed(|| Ok(AtomicFilter(filter()?.into()))))
 }
 
@@ -118,15 +118,16 @@ pub extern "C" fn bloomline_atomic_filter_free(filter: Option<Box<AtomicFilter>>
 pub extern "C" fn bloomline_atomic_filter_set_seed(filter: Option<&mut AtomicFilter>, seed: u64) -> Status {
     status_of(|| {
         let AtomicFilter(filter) = not_null(filter, "filter")?;
-        if filter.fill_ratio() != 0.0 {
-            return Err(Error::NotEmpty);
-        }
         let stand_in = BloomFilter::with_blocks(1, 1)?.into();
         let mut plain = BloomFilter::from(mem::replace(filter, stand_in));
-        // Only a filter that is known to be empty accepts a seed.
-        plain.clear();
-        *filter = plain.with_seed(seed)?.into();
-        Ok(())
+        let is_empty = plain.fill_ratio() == 0.0;
+        if is_empty {
+            // Only a filter that is known to be empty accepts a seed.
+            plain.clear();
+            plain = plain.with_seed(seed)?;
+        }
+        *filter = plain.into();
+        if is_empty { Ok(()) } else { Err(Error::NotEmpty) }
     })
 }
 
@@ -244,53 +245,31 @@ pub extern "C" fn bloomline_atomic_filter_clear(filter: Option<&mut AtomicFilter
 /// Returns the number of probes per key in each module, 1 to 16, or 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_k(filter: Option<&AtomicFilter>) -> u32 {
-    or_record(0, || Ok(not_null(filter, "filter")?.0.k()))
+    or_record(0, || Ok(not_null(filter, "filter")?.0.sizing().k()))
 }
 
 /// Returns the number of modules, 1 to 16, or 0 for a null filter. See `bloomline_filter_n_modules`.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_n_modules(filter: Option<&AtomicFilter>) -> usize {
-    or_record(0, || Ok(not_null(filter, "filter")?.0.n_modules()))
+    or_record(0, || Ok(not_null(filter, "filter")?.0.sizing().n_modules()))
 }
 
 /// Returns the number of blocks of 64 bytes of all modules, or 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_n_blocks(filter: Option<&AtomicFilter>) -> usize {
-    or_record(0, || Ok(not_null(filter, "filter")?.0.n_blocks()))
+    or_record(0, || Ok(not_null(filter, "filter")?.0.sizing().n_blocks()))
 }
 
 /// Returns the bytes of memory that the blocks need, or 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_byte_len(filter: Option<&AtomicFilter>) -> usize {
-    or_record(0, || Ok(not_null(filter, "filter")?.0.byte_len()))
+    or_record(0, || Ok(not_null(filter, "filter")?.0.sizing().byte_len()))
 }
 
 /// Returns the seed that keys are hashed with, or 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_seed(filter: Option<&AtomicFilter>) -> u64 {
     or_record(0, || Ok(not_null(filter, "filter")?.0.seed()))
-}
-
-/// Returns the fraction of bits that are set, 0 to 1, which tells you when to start the next filter. Reads the whole
-/// filter. Returns 1 for a null filter, because lookups in it return true.
-#[unsafe(no_mangle)]
-pub extern "C" fn bloomline_atomic_filter_fill_ratio(filter: Option<&AtomicFilter>) -> f64 {
-    or_record(1.0, || Ok(not_null(filter, "filter")?.0.fill_ratio()))
-}
-
-/// Returns the number of distinct keys inserted, estimated from the bits. See `bloomline_filter_estimated_keys`.
-#[unsafe(no_mangle)]
-pub extern "C" fn bloomline_atomic_filter_estimated_keys(filter: Option<&AtomicFilter>) -> u64 {
-    or_record(u64::MAX, || {
-        let estimate = not_null(filter, "filter")?.0.estimated_keys();
-        Ok(estimate.map_or(u64::MAX, |estimate| estimate.keys))
-    })
-}
-
-/// Returns the probability that a lookup of a key never inserted returns true. See `bloomline_filter_estimated_fpr`.
-#[unsafe(no_mangle)]
-pub extern "C" fn bloomline_atomic_filter_estimated_fpr(filter: Option<&AtomicFilter>) -> f64 {
-    or_record(1.0, || Ok(not_null(filter, "filter")?.0.estimated_fpr()))
 }
 
 /// Returns the filter's standalone form, while other threads continue, in memory that you free with `bloomline_free`,
@@ -307,7 +286,8 @@ pub extern "C" fn bloomline_atomic_filter_to_standalone(
         allocated_with_length(length, || {
             let AtomicFilter(filter) = not_null(filter, "filter")?;
             // Whole blocks, because inserts by other threads may turn a short form into whole blocks.
-            let room = filter.byte_len() + 8 * filter.n_modules() + StandaloneFooter::LEN;
+            let sizing = filter.sizing();
+            let room = sizing.byte_len() + 8 * sizing.n_modules() + StandaloneFooter::LEN;
             written(room, |bytes| filter.write_standalone(bytes))
         })
     })

@@ -5,7 +5,7 @@ use core::mem::MaybeUninit;
 use core::ptr;
 
 use bloomline_core::sizing::MAX_BITS_PER_KEY;
-use bloomline_core::{BuildError, FilterBuilder, Sizing};
+use bloomline_core::{FilterBuilder, Sizing};
 
 use crate::buffer::{Allocated, borrowed_bytes, boxed, not_null, with_key};
 use crate::error::{Error, Status, or_record, status_of};
@@ -73,7 +73,7 @@ pub extern "C" fn bloomline_builder_set_most_modules(
 /// Changes a copy, because a change that fails must not lose the builder. A copy of an empty builder does not allocate.
 fn change(
     builder: Option<&mut Builder>,
-    change: impl FnOnce(FilterBuilder) -> Result<FilterBuilder, BuildError>,
+    change: impl FnOnce(FilterBuilder) -> Result<FilterBuilder, bloomline_core::Error>,
 ) -> Status {
     status_of(|| {
         let Builder { builder, .. } = not_null(builder, "builder")?;
@@ -116,14 +116,21 @@ pub unsafe extern "C" fn bloomline_builder_insert(
     status_of(|| {
         // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
         let key = unsafe { borrowed_bytes(key, length, "key") }?;
-        Ok(not_null(builder, "builder")?.builder.try_insert(key)?)
+        insert_hash(builder, |builder| builder.hash_key(key))
     })
 }
 
 /// `bloomline_builder_insert` by the key's hash. See `bloomline_filter_insert_hash`.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_insert_hash(builder: Option<&mut Builder>, hash: u64) -> Status {
-    status_of(|| Ok(not_null(builder, "builder")?.builder.try_insert_hash(hash)?))
+    status_of(|| insert_hash(builder, |_| hash))
+}
+
+fn insert_hash(builder: Option<&mut Builder>, hash: impl FnOnce(&FilterBuilder) -> u64) -> Result<(), Error> {
+    let builder = &mut not_null(builder, "builder")?.builder;
+    builder.try_reserve(1)?;
+    builder.insert_hash(hash(builder));
+    Ok(())
 }
 
 /// Returns the number of keys inserted. A key inserted several times may count more than once. Returns 0 for a null

@@ -6,7 +6,7 @@ use core::fmt::{self, Write};
 use std::io;
 use std::path::PathBuf;
 
-use bloomline_core::{BuildError, DecodeError, MismatchError};
+use bloomline_core::ErrorKind;
 
 /// The result of a call.
 #[repr(i32)]
@@ -38,9 +38,7 @@ pub(crate) enum Error {
     TooLong(&'static str),
     Misaligned(&'static str),
     NotEmpty,
-    Sizing(BuildError),
-    Mismatch(MismatchError),
-    Decode(DecodeError),
+    Core(bloomline_core::Error),
     OutOfMemory { bytes: usize },
     BufferTooSmall { needed: usize, capacity: usize },
     Io(io::Error),
@@ -52,12 +50,13 @@ impl Error {
         match self {
             Self::Null(_) | Self::TooLong(_) | Self::Misaligned(_) => Status::BLOOMLINE_INVALID_ARGUMENT,
             Self::NotEmpty => Status::BLOOMLINE_NOT_EMPTY,
-            Self::Sizing(BuildError::OutOfMemory { .. })
-            | Self::Decode(DecodeError::OutOfMemory { .. })
-            | Self::OutOfMemory { .. } => Status::BLOOMLINE_OUT_OF_MEMORY,
-            Self::Sizing(_) => Status::BLOOMLINE_SIZING,
-            Self::Mismatch(_) => Status::BLOOMLINE_MISMATCH,
-            Self::Decode(_) => Status::BLOOMLINE_DECODE,
+            Self::OutOfMemory { .. } => Status::BLOOMLINE_OUT_OF_MEMORY,
+            Self::Core(error) => match error.kind() {
+                ErrorKind::OutOfMemory => Status::BLOOMLINE_OUT_OF_MEMORY,
+                ErrorKind::Argument => Status::BLOOMLINE_SIZING,
+                ErrorKind::Mismatch => Status::BLOOMLINE_MISMATCH,
+                _ => Status::BLOOMLINE_DECODE,
+            },
             Self::BufferTooSmall { .. } => Status::BLOOMLINE_BUFFER_TOO_SMALL,
             Self::Io(error) if error.kind() == io::ErrorKind::OutOfMemory => Status::BLOOMLINE_OUT_OF_MEMORY,
             Self::Io(_) => Status::BLOOMLINE_IO,
@@ -73,9 +72,7 @@ impl fmt::Display for Error {
             Self::TooLong(what) => write!(f, "{what} is longer than any object can be"),
             Self::Misaligned(what) => write!(f, "{what} is not aligned for its element type"),
             Self::NotEmpty => write!(f, "keys have been inserted: set this before the first key"),
-            Self::Sizing(error) => error.fmt(f),
-            Self::Mismatch(error) => error.fmt(f),
-            Self::Decode(error) => error.fmt(f),
+            Self::Core(error) => error.fmt(f),
             Self::OutOfMemory { bytes } => write!(f, "out of memory: cannot allocate {bytes} bytes"),
             Self::BufferTooSmall { needed, capacity } => {
                 write!(f, "a buffer of {capacity} bytes is too small: {needed} bytes are needed")
@@ -93,21 +90,9 @@ impl From<io::Error> for Error {
     }
 }
 
-impl From<BuildError> for Error {
-    fn from(error: BuildError) -> Self {
-        Self::Sizing(error)
-    }
-}
-
-impl From<MismatchError> for Error {
-    fn from(error: MismatchError) -> Self {
-        Self::Mismatch(error)
-    }
-}
-
-impl From<DecodeError> for Error {
-    fn from(error: DecodeError) -> Self {
-        Self::Decode(error)
+impl From<bloomline_core::Error> for Error {
+    fn from(error: bloomline_core::Error) -> Self {
+        Self::Core(error)
     }
 }
 

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use bloomline_core::{BloomFilter, BloomView, DecodeError, StandaloneFooter};
+use bloomline_core::{BloomFilter, BloomView, StandaloneFooter};
 use memmap2::Mmap;
 
 use crate::buffer::{boxed, not_null};
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn bloomline_view_from_file_unverified(path: *const c_char
 /// `path` is null, or points to bytes that end with NUL. The file does not change while the view exists.
 unsafe fn map(
     path: *const c_char,
-    open_bytes: impl FnOnce(&'static [u8]) -> Result<BloomView<'static>, DecodeError>,
+    open_bytes: impl FnOnce(&'static [u8]) -> Result<BloomView<'static>, bloomline_core::Error>,
 ) -> Option<Box<View>> {
     or_record(None, || {
         // SAFETY: this function's contract is the same.

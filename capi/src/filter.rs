@@ -27,7 +27,7 @@ pub struct Filter(pub(crate) BloomFilter);
 /// if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_with_fpr(expected_keys: usize, fpr: f64) -> Option<Box<Filter>> {
-    or_record(None, || boxed(|| Ok(Filter(BloomFilter::with_fpr(expected_keys, fpr)?))))
+    or_record(None, || boxed(|| Ok(Filter(BloomFilter::with_fpr(expected_keys as u64, fpr)?))))
 }
 
 /// `bloomline_filter_with_fpr` with at most `most_modules` modules, 1 to 16. Pass 1 if most lookups are of present keys,
@@ -42,7 +42,7 @@ pub extern "C" fn bloomline_filter_with_fpr_within(
     most_modules: usize,
 ) -> Option<Box<Filter>> {
     let sizing = || Sizing::for_fpr_within(expected_keys as u64, fpr, most_modules);
-    or_record(None, || boxed(|| Ok(Filter(BloomFilter::with_sizing(sizing()?.foldable())?))))
+    or_record(None, || boxed(|| Ok(Filter(BloomFilter::with_sizing(sizing()?.rounded_to_fold())?))))
 }
 
 /// Creates an empty filter with `bits_per_key` for each of `expected_keys` distinct keys, rounded up to whole blocks of
@@ -55,7 +55,9 @@ pub extern "C" fn bloomline_filter_with_bits_per_key(
     expected_keys: usize,
     bits_per_key: f64,
 ) -> Option<Box<Filter>> {
-    or_record(None, || boxed(|| Ok(Filter(BloomFilter::with_bits_per_key(expected_keys, bits_per_key)?))))
+    or_record(None, || {
+        boxed(|| Ok(Filter(BloomFilter::with_bits_per_key(expected_keys as u64, bits_per_key)?)))
+    })
 }
 
 /// Creates an empty filter of `n_blocks` blocks of 64 bytes in one module, with `k` probes per key, from 1 to 16.

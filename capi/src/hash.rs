@@ -4,6 +4,7 @@ use core::ffi::{c_char, c_void};
 use core::mem::MaybeUninit;
 use std::sync::OnceLock;
 
+use bloomline_core::sstable::FilterPolicy;
 use bloomline_core::{Kernel, hash_key, mix, sizing};
 
 use crate::buffer::{not_null, with_key};
@@ -36,7 +37,7 @@ pub extern "C" fn bloomline_mix(weak: u64) -> u64 {
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_bits_per_key(fpr: f64, out: Option<&mut MaybeUninit<f64>>) -> Status {
     status_of(|| {
-        not_null(out, "out")?.write(sizing::bits_per_key(fpr)?);
+        not_null(out, "out")?.write(FilterPolicy::with_fpr(fpr)?.bits_per_key());
         Ok(())
     })
 }

@@ -35,7 +35,7 @@ impl Policy {
         insert: impl FnOnce(&mut FilterBuilder) -> Result<(), Error>,
     ) -> Result<Vec<u8>, Error> {
         let mut keys = self.policy.builder();
-        keys.reserve(n)?;
+        keys.try_reserve(n)?;
         insert(&mut keys)?;
         let mut filter = Vec::new();
         keys.finish_compact(&mut filter)?;
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn bloomline_policy_create_filter(
             policy.filter(n, |filter| {
                 for (&key, &length) in keys.iter().zip(lengths) {
                     // SAFETY: the caller keeps the bytes of each key readable and unchanged during the call.
-                    filter.try_insert(unsafe { borrowed_bytes(key.cast(), length, "key") }?)?;
+                    filter.insert(unsafe { borrowed_bytes(key.cast(), length, "key") }?);
                 }
                 Ok(())
             })
@@ -145,8 +145,7 @@ pub unsafe extern "C" fn bloomline_policy_create_filter_from_hashes(
         allocated_with_length(filter_length, || {
             // SAFETY: the caller keeps `n` hashes readable and unchanged during the call, and any bits are valid.
             let hashes = unsafe { borrowed(hashes, n, "hashes") }?;
-            not_null(policy, "policy")?
-                .filter(n, |filter| Ok(hashes.iter().try_for_each(|&hash| filter.try_insert_hash(hash))?))
+            not_null(policy, "policy")?.filter(n, |filter| Ok(filter.insert_batch(hashes)))
         })
     });
     filter.cast()

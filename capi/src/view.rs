@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 use core::slice;
 
-use bloomline_core::{BloomView, DecodeError, hash_key};
+use bloomline_core::{BloomView, hash_key};
 use memmap2::Mmap;
 
 use crate::buffer::{borrowed_bytes, boxed, not_null, with_key};
@@ -21,7 +21,7 @@ pub struct View {
 impl View {
     pub(crate) fn mapped(
         map: Mmap,
-        open: impl FnOnce(&'static [u8]) -> Result<BloomView<'static>, DecodeError>,
+        open: impl FnOnce(&'static [u8]) -> Result<BloomView<'static>, bloomline_core::Error>,
     ) -> Result<Self, Error> {
         // SAFETY: the bytes stay in place until the map is dropped, and the view that refers to them is dropped with
         // it.
@@ -36,7 +36,7 @@ impl View {
 unsafe fn open(
     bytes: *const c_void,
     n: usize,
-    open: impl FnOnce(&'static [u8]) -> Result<BloomView<'static>, DecodeError>,
+    open: impl FnOnce(&'static [u8]) -> Result<BloomView<'static>, bloomline_core::Error>,
 ) -> Option<Box<View>> {
     or_record(None, || {
         // SAFETY: this function's contract is the same.

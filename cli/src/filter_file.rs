@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Error, Result, anyhow};
 use bloomline::bank::BankView;
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
-use bloomline::{BloomFilter, BloomView, DecodeError, StandaloneKind};
+use bloomline::{BloomFilter, BloomView, ErrorKind, StandaloneKind};
 use memmap2::Mmap;
 
 use crate::input::{is_stdin, name_of};
@@ -150,24 +150,15 @@ impl FilterFile {
         anyhow!("{}: a {} cannot {do_this} (give {remedy})", self.name, content.kind().1)
     }
 
-    pub fn error(&self, error: DecodeError) -> Error {
+    pub fn error(&self, error: bloomline::Error) -> Error {
         let name = &self.name;
-        match error {
-            DecodeError::TooShort { .. } | DecodeError::Magic { .. } => {
+        match error.kind() {
+            ErrorKind::Unrecognized => {
                 anyhow!("{name}: not a bloomline file, or cut short (create one with `bloomline build`)")
             }
-            DecodeError::FooterChecksum { .. }
-            | DecodeError::BodyChecksum { .. }
-            | DecodeError::RegionChecksum { .. } => {
-                anyhow!("{name}: the file is damaged: checksum mismatch (rebuild it, or fetch it again)")
-            }
-            // `main` adds the remedy.
-            DecodeError::OutOfMemory { .. } => Error::new(error).context(name.clone()),
-            // These errors say what to do.
-            DecodeError::Version { .. } | DecodeError::HashValue { .. } => {
-                anyhow!("{name}: {error}")
-            }
-            _ => anyhow!("{name}: {error} (rebuild it, or fetch it again)"),
+            ErrorKind::Damaged => anyhow!("{name}: {error} (rebuild it, or fetch it again)"),
+            // `main` adds the remedy if memory ran out, and the others say what to do.
+            _ => Error::new(error).context(name.clone()),
         }
     }
 }

@@ -35,7 +35,6 @@ use std::io::{self, IsTerminal};
 use std::process::{self, ExitCode};
 
 use anyhow::{Error, Result, anyhow};
-use bloomline::{BuildError, DecodeError};
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -117,9 +116,12 @@ fn arguments() -> Result<Arguments> {
 
 /// What to do about the library's errors that do not say so.
 fn remedy(error: &Error) -> &'static str {
-    let is_sizing = matches!(error.downcast_ref(), Some(BuildError::OutOfMemory { .. }));
-    let is_decoding = matches!(error.downcast_ref(), Some(DecodeError::OutOfMemory { .. }));
-    if is_sizing || is_decoding { " (free some memory, or use a smaller filter)" } else { "" }
+    let is_refused = |error: &bloomline::Error| error.kind() == bloomline::ErrorKind::OutOfMemory;
+    if error.downcast_ref().is_some_and(is_refused) {
+        " (free some memory, or use a smaller filter)"
+    } else {
+        ""
+    }
 }
 
 fn run(arguments: Arguments) -> Result<ExitCode> {

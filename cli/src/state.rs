@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Error, Result, anyhow, ensure};
 use bloomline::variants::ScalableBloomFilter;
-use bloomline::{BloomFilter, BloomView, BuildError, DecodeError, Sizing, StandaloneKind};
+use bloomline::{BloomFilter, BloomView, ErrorKind, Sizing, StandaloneKind};
 use xxhash_rust::xxh64::xxh64;
 
 use crate::input::KeyRule;
@@ -119,8 +119,8 @@ impl State {
         let Some(rule) = rule.filter(|_| capacity > 0 && fpr > 0.0 && fpr < 1.0) else {
             return Err(wrong("the footer holds values that no bloomline writes".into()));
         };
-        let decoded = |error| match error {
-            DecodeError::OutOfMemory { .. } => Error::new(error).context(name.to_string()),
+        let decoded = |error: bloomline::Error| match error.kind() {
+            ErrorKind::OutOfMemory => Error::new(error).context(name.to_string()),
             _ => wrong(error.to_string()),
         };
         let filter = if StandaloneKind::of(filter) == Some(StandaloneKind::Scalable) {
@@ -165,7 +165,7 @@ impl State {
         const STEPS: u64 = 16;
         let Filter::Fixed(filter) = &self.filter else { return None };
         let sizing = filter.sizing();
-        let rate = |keys| sizing.fpr(keys);
+        let rate = |keys| sizing.expected_fpr(keys);
         let takes = |keys| rate(keys) <= self.fpr * ROUNDING;
         // With 512 keys for each bit, every block is full.
         let mut too_many = 512 * 512 * filter.n_blocks() as u64;
@@ -185,17 +185,10 @@ impl State {
     /// if the filter is too full, or has too many modules.
     pub fn enough_to_grow(&self) -> Option<f64> {
         let Filter::Fixed(filter) = &self.filter else { return Some(self.fpr) };
-        let rate = filter.estimated_fpr();
-        // The lowest rate of an empty filter is found in the error for too low a rate.
-        let n_modules = filter.n_modules();
-        let one_block_each = Sizing::new(n_modules, filter.k()).and_then(|size| size.with_modules(n_modules));
-        let empty = one_block_each.and_then(BloomFilter::with_sizing).ok()?;
-        let Err(BuildError::Fpr { lowest, .. }) =
-            ScalableBloomFilter::from_filter(empty, 1, f64::MIN_POSITIVE)
-        else {
+        if filter.n_modules() > 2 {
             return None;
-        };
-        let lowest = rate + lowest;
+        }
+        let (rate, lowest) = (filter.estimated_fpr(), ScalableBloomFilter::min_fpr_from(filter));
         let is_enough = rate <= 0.15 * self.fpr && lowest <= self.fpr;
         let twice = 2.0 * self.fpr.max(rate);
         let fpr = if is_enough { self.fpr } else { twice.max(1.1 * lowest) };

@@ -73,7 +73,7 @@ pub const FROM_KEYS: [(&str, FromKeys); 3] = [
 ];
 
 fn bloomline_for(keys: usize) -> BloomFilter {
-    BloomFilter::with_bits_per_key(keys, BITS_PER_KEY as f64).expect("enough memory")
+    BloomFilter::with_bits_per_key(keys as u64, BITS_PER_KEY as f64).expect("enough memory")
 }
 
 fn builder() -> FilterBuilder {

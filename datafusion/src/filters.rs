@@ -7,7 +7,7 @@ use arrow::array::{ArrayRef, AsArray, BinaryArray, BinaryViewArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, FieldRef, Fields};
-use bloomline::{BloomFilter, BloomView, BuildError};
+use bloomline::{BloomFilter, BloomView, ErrorKind};
 use datafusion_common::{
     DataFusionError, Result, exec_datafusion_err, plan_err, resources_datafusion_err, resources_err,
 };
@@ -19,9 +19,9 @@ pub fn failed(function: &str, error: impl Error) -> DataFusionError {
 }
 
 /// [`failed`], but with DataFusion's own kind of error if memory ran out.
-pub fn not_made(function: &str, error: BuildError) -> DataFusionError {
-    match error {
-        BuildError::OutOfMemory { .. } => resources_datafusion_err!("{function}: {error}"),
+pub fn not_made(function: &str, error: bloomline::Error) -> DataFusionError {
+    match error.kind() {
+        ErrorKind::OutOfMemory => resources_datafusion_err!("{function}: {error}"),
         _ => failed(function, error),
     }
 }

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 use bloomline::bank::{BankView, SlotBitmap};
-use bloomline::{AlignedBytes, BloomFilter, BloomView, BuildError, KeyEstimate, OwnedView, Sizing};
+use bloomline::{AlignedBytes, BloomFilter, BloomView, Error, KeyEstimate, OwnedView, Sizing};
 use wasm_bindgen::prelude::*;
 
 /// The standard library's allocator, but built for size.
@@ -116,7 +116,7 @@ pub fn size_for_fpr(
         None => Sizing::for_fpr(keys, fpr),
         Some(most) => Sizing::for_fpr_within(keys, fpr, most),
     };
-    Ok(numbers_of(sizing?.foldable()))
+    Ok(numbers_of(sizing?.rounded_to_fold()))
 }
 
 #[wasm_bindgen]
@@ -138,7 +138,7 @@ pub fn size_of_blocks(blocks: usize, modules: usize, k: u32) -> Result<Vec<usize
     Ok(numbers_of(size(blocks, modules, k)?))
 }
 
-fn size(blocks: usize, modules: usize, k: u32) -> Result<Sizing, BuildError> {
+fn size(blocks: usize, modules: usize, k: u32) -> Result<Sizing, Error> {
     Sizing::new(blocks, k)?.with_modules(modules)
 }
 
@@ -149,7 +149,7 @@ fn numbers_of(sizing: Sizing) -> Vec<usize> {
 /// The false-positive rate of a size.
 #[wasm_bindgen]
 pub fn fpr(blocks: usize, modules: usize, k: u32, keys: u32) -> Result<f64, JsError> {
-    Ok(size(blocks, modules, k)?.fpr(keys.into()))
+    Ok(size(blocks, modules, k)?.expected_fpr(keys.into()))
 }
 
 /// The bytes of a file, which JavaScript writes part by part.
@@ -408,11 +408,11 @@ impl Bank {
     }
 
     pub fn k(&self) -> u32 {
-        self.0.k()
+        self.0.sizing().k()
     }
 
     pub fn blocks(&self) -> usize {
-        self.0.n_blocks()
+        self.0.sizing().n_blocks()
     }
 
     pub fn byte_len(&self) -> usize {

@@ -238,7 +238,7 @@ impl StandardBloomFilter {
     }
 
     fn check_match(&self, other: &Self) -> Result<(), Error> {
-        let text = "filters of {} and {} bits cannot be combined: build both with one number of bits";
+        let text = "filters of {} and {} bits cannot be combined: build both with one size";
         check_same([self.bit_len(), other.bit_len()], text)?;
         check_placing([self.k(), other.k()], [self.seed, other.seed])
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
 use bloomline::sstable::FilterPolicy;
-use bloomline::{BloomFilter, BuildError, Sizing, sizing};
+use bloomline::{BloomFilter, Sizing, sizing};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -92,11 +92,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     // instead.
     let requested = if arguments.bits_per_key.is_some() { 0.0 } else { arguments.fpr };
     let empty = |keys, sizing: Sizing| {
-        BloomFilter::with_sizing(sizing).map(|filter| (filter, requested.max(sizing.fpr(keys as u64))))
+        BloomFilter::with_sizing(sizing)
+            .map(|filter| (filter, requested.max(sizing.expected_fpr(keys as u64))))
     };
     let sized = match (&arguments.like, arguments.keys) {
         (Some(path), _) => Some(empty_like(path)?),
-        (None, Some(keys)) => Some(empty(keys, arguments.sizing(keys)?.foldable())?),
+        (None, Some(keys)) => Some(empty(keys, arguments.sizing(keys)?.rounded_to_fold())?),
         (None, None) => None,
     };
     check_json(arguments.json, &arguments.output.path)?;
@@ -142,7 +143,7 @@ impl Arguments {
         self.bits_per_key.map_or(Request::Fpr(self.fpr), Request::BitsPerKey)
     }
 
-    fn sizing(&self, keys: usize) -> Result<Sizing, BuildError> {
+    fn sizing(&self, keys: usize) -> Result<Sizing, bloomline::Error> {
         self.modules.sizing(keys, self.request())
     }
 }
@@ -166,7 +167,7 @@ pub enum Request {
 }
 
 impl Modules {
-    pub fn sizing(&self, keys: usize, request: Request) -> Result<Sizing, BuildError> {
+    pub fn sizing(&self, keys: usize, request: Request) -> Result<Sizing, bloomline::Error> {
         let keys = keys as u64;
         match (request, self.most) {
             (Request::Fpr(fpr), None) => Sizing::for_fpr(keys, fpr),
@@ -177,7 +178,7 @@ impl Modules {
     }
 
     /// The policy whose filters have these sizes.
-    pub fn policy(&self, request: Request) -> Result<FilterPolicy, BuildError> {
+    pub fn policy(&self, request: Request) -> Result<FilterPolicy, bloomline::Error> {
         let policy = match request {
             Request::Fpr(fpr) => FilterPolicy::with_fpr(fpr)?,
             Request::BitsPerKey(bits) => FilterPolicy::with_bits_per_key(bits)?,
@@ -246,7 +247,7 @@ impl Built<'_> {
         let filter = &self.filter;
         // The model's rate counts, because a small filter's own rate is above it by chance half the time.
         let least = filter.estimated_keys().map_or(u64::MAX, numbers::at_least).min(self.n_lines);
-        let is_overfull = filter.sizing().fpr(least) > 1.1 * self.rate;
+        let is_overfull = filter.sizing().expected_fpr(least) > 1.1 * self.rate;
         is_overfull.then(|| {
             let (fpr, rate) = (percent(filter.estimated_fpr()), percent(self.rate));
             let rate = match self.requested() {

@@ -276,10 +276,10 @@ impl<'a> About<'a> {
     }
 
     fn bank(&mut self, bank: &BankView<&[u8]>) {
-        let (slots, n_blocks) = (bank.slots(), bank.n_blocks() as u64);
+        let (slots, n_blocks) = (bank.slots(), bank.sizing().n_blocks() as u64);
         self.fact("slots", grouped(slots as u64), "slots", slots);
         self.set("blocks", n_blocks);
-        self.shape(format!("{} of 64 bytes per slot", counted(n_blocks, "block")), bank.k());
+        self.shape(format!("{} of 64 bytes per slot", counted(n_blocks, "block")), bank.sizing().k());
         self.seed(bank.seed());
         let keys: Vec<_> = (0..slots).map(|slot| bank.known_keys(slot)).collect();
         let known = || keys.iter().flatten().copied();

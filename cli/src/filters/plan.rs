@@ -72,9 +72,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let (keys, sizing) = plan(arguments)?;
     supported(sizing.n_blocks())?;
     let standard = match arguments.fpr {
-        Some(fpr) => StandardSizing::for_fpr(keys, fpr)?,
+        Some(fpr) => StandardSizing::for_fpr(keys as u64, fpr)?,
         None => {
-            let k = sizing::standard::best_k(clamped_bits(sizing.n_blocks(), keys))?;
+            let bits_per_key = clamped_bits(sizing.n_blocks(), keys);
+            let k = StandardSizing::for_bits_per_key(keys as u64, bits_per_key)?.k();
             StandardSizing::new(sizing.n_blocks() as u64 * BLOCK_BITS, k)?
         }
     };
@@ -97,7 +98,9 @@ fn plan(arguments: &Arguments) -> Result<(usize, Sizing)> {
     let request = arguments.fpr.map(Request::Fpr).or(arguments.bits_per_key.map(Request::BitsPerKey));
     Ok(match (arguments.keys, request, arguments.bytes) {
         // The size that `build --keys` makes.
-        (Some(keys), Some(request), None) => (keys, arguments.modules.sizing(keys, request)?.foldable()),
+        (Some(keys), Some(request), None) => {
+            (keys, arguments.modules.sizing(keys, request)?.rounded_to_fold())
+        }
         (Some(keys), None, Some(bytes)) => (keys, of_size(arguments, keys, blocks(bytes)?)?),
         (None, Some(request), Some(bytes)) => most_keys(arguments, request, blocks(bytes)?)?,
         _ => bail!("give two of --keys, --fpr (or --bits-per-key) and --bytes (see --help)"),
@@ -139,7 +142,7 @@ fn most_keys(arguments: &Arguments, request: Request, n_blocks: usize) -> Result
 /// The cache lines that a lookup of an absent key reads in the mean. It reads on for each module that has the key by
 /// mistake.
 fn lines_if_absent(keys: usize, sizing: Sizing) -> f64 {
-    let rate = sizing.fpr(keys as u64).powf(1.0 / sizing.n_modules() as f64);
+    let rate = sizing.expected_fpr(keys as u64).powf(1.0 / sizing.n_modules() as f64);
     (0..sizing.n_modules() as i32).map(|before| rate.powi(before)).sum()
 }
 
@@ -174,14 +177,14 @@ impl Plan {
             "bytes": bytes,
             "bits_per_key": bits_per_key(bytes),
             "k": sizing.k(),
-            "false_positive_rate": sizing.fpr(keys as u64),
+            "false_positive_rate": sizing.expected_fpr(keys as u64),
             "lines_if_absent": lines_if_absent(keys, sizing),
             "standard": {
                 "bits": standard.bit_len(),
                 "bytes": standard_bytes,
                 "bits_per_key": bits_per_key(standard_bytes),
                 "k": standard.k(),
-                "false_positive_rate": standard.fpr(keys as u64),
+                "false_positive_rate": standard.expected_fpr(keys as u64),
             },
         })
     }
@@ -219,7 +222,7 @@ impl Plan {
         for keys in [keys / 2, keys, keys.saturating_mul(2)].into_iter().filter(|&keys| keys > 0) {
             let rate = |rate| if rate < least { format!("under {least:.0e}") } else { percent(rate) };
             let (name, keys) = (format!("{:>23}", counted(keys as u64, "key")), keys as u64);
-            row(&name, rate(sizing.fpr(keys)), rate(standard.fpr(keys)));
+            row(&name, rate(sizing.expected_fpr(keys)), rate(standard.expected_fpr(keys)));
         }
         table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
     }
@@ -239,8 +242,8 @@ impl Plan {
             };
             (1..=100).map(point).collect::<Vec<_>>()
         };
-        let ours = points(&|keys| sizing.fpr(keys));
-        let theirs = points(&|keys| standard.fpr(keys));
+        let ours = points(&|keys| sizing.expected_fpr(keys));
+        let theirs = points(&|keys| standard.expected_fpr(keys));
         let least = self.least();
         if ours.last().is_none_or(|point| point.1 < least.log10()) {
             bail!("{}: nothing to plot, as the FPR stays under {least:.0e} (omit --plot)", path.display());

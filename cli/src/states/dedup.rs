@@ -8,8 +8,9 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use anyhow::{Error, Result, anyhow, bail, ensure};
+use bloomline::sizing::SCALABLE_MIN_FPR;
 use bloomline::variants::ScalableBloomFilter;
-use bloomline::{BloomFilter, BuildError, Sizing, StandaloneKind};
+use bloomline::{BloomFilter, ErrorKind, Sizing, StandaloneKind};
 use clap::Args;
 use serde_json::json;
 
@@ -17,7 +18,7 @@ use crate::filter_file::FilterFile;
 use crate::guard::refuse_state;
 use crate::input::Input;
 use crate::keys::Keys;
-use crate::numbers::{self, counted, grouped, percent, size};
+use crate::numbers::{self, counted, grouped, percent};
 use crate::output::{
     FileLock, NewFile, Printer, followed, io_error, is_printed_to, is_same_file, is_stdout, is_stream,
     last_note, leads_to, note,
@@ -108,7 +109,7 @@ struct Seen {
 /// Why no more lines are taken.
 enum Stop {
     Full,
-    Refused(BuildError),
+    Refused(bloomline::Error),
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
@@ -277,15 +278,13 @@ fn new(arguments: &Arguments) -> Result<State> {
     let filter = if arguments.keys.is_some() && !arguments.grow {
         Filter::Fixed(BloomFilter::with_sizing(Sizing::for_fpr(capacity as u64, fpr)?)?)
     } else {
-        let filter = ScalableBloomFilter::with_fpr(capacity, fpr);
-        Filter::Growing(filter.map_err(|error| match error {
-            BuildError::Fpr { value, lowest, .. } if value > 0.0 && value < lowest => anyhow!(
-                "an FPR of {} is too low for a filter that grows (raise --fpr to {lowest:e}, or fix the number of \
-                 distinct keys with --keys)",
-                percent(value)
-            ),
-            _ => error.into(),
-        })?)
+        ensure!(
+            !(fpr > 0.0 && fpr < SCALABLE_MIN_FPR),
+            "an FPR of {} is too low for a filter that grows (raise --fpr to {SCALABLE_MIN_FPR:e}, or fix the number of \
+             distinct keys with --keys)",
+            percent(fpr)
+        );
+        Filter::Growing(ScalableBloomFilter::with_fpr(capacity as u64, fpr)?)
     };
     Ok(State { filter, capacity: capacity as u64, keys: 0, fpr, rule: None })
 }
@@ -369,10 +368,12 @@ fn full(arguments: &Arguments, state: &State) -> Error {
     anyhow!("{name}: {most}{recorded} ({remedy})")
 }
 
-fn refused(error: BuildError, has_state: bool) -> Error {
-    let BuildError::OutOfMemory { bytes, .. } = error else { return error.into() };
+fn refused(error: bloomline::Error, has_state: bool) -> Error {
+    if error.kind() != ErrorKind::OutOfMemory {
+        return error.into();
+    }
     let recorded = if has_state { "; the lines printed are recorded" } else { "" };
-    anyhow!("cannot allocate {} for more keys{recorded} (free some memory)", size(bytes as u64))
+    anyhow!("{error} for more keys{recorded} (free some memory)")
 }
 
 fn say(fpr: f64, lines: u64, printed: u64) {

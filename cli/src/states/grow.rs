@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result, anyhow, bail, ensure};
+use bloomline::StandaloneKind;
 use bloomline::variants::ScalableBloomFilter;
-use bloomline::{BuildError, StandaloneKind};
 use clap::Args;
 use serde_json::json;
 
@@ -176,14 +176,13 @@ fn grown(arguments: &Arguments, state: State, is_filter: bool) -> Result<State> 
     };
     // The next filter is for twice as many.
     let keys = state.keys.max(state.capacity.min(INITIAL_CAPACITY as u64));
-    let filter = ScalableBloomFilter::from_filter(filter, keys, fpr).map_err(|error| match error {
-        BuildError::Fpr { value, lowest, .. } if value < lowest => {
-            anyhow!(
-                "{name}: its FPR is {rate} now, and it can grow at more than {} only ({remedy})",
-                percent(lowest)
-            )
-        }
-        _ => Error::new(error).context(name.to_string()),
-    })?;
+    let lowest = ScalableBloomFilter::min_fpr_from(&filter);
+    ensure!(
+        fpr >= lowest,
+        "{name}: its FPR is {rate} now, and it can grow at more than {} only ({remedy})",
+        percent(lowest)
+    );
+    let filter = ScalableBloomFilter::from_filter(filter, keys, fpr);
+    let filter = filter.map_err(|error| Error::new(error).context(name.to_string()))?;
     Ok(State { filter: Filter::Growing(filter), fpr, ..state })
 }

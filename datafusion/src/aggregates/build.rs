@@ -132,7 +132,7 @@ fn sizing(expected_keys: &ScalarValue, fpr: &ScalarValue) -> Result<Sizing> {
     }
     let sizing = Sizing::for_fpr(keys as u64, number("fpr", fpr)?)
         .map_err(|error| plan_datafusion_err!("{NAME}: {error}"))?
-        .foldable();
+        .rounded_to_fold();
     let checksums = if sizing.n_modules() == 1 { 0 } else { 8 * sizing.n_modules() };
     let bytes = sizing.byte_len().saturating_add(checksums + StandaloneFooter::LEN);
     if bytes > i32::MAX as usize {

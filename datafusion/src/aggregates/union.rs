@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, BinaryViewBuilder, BooleanArray, ListArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, FieldRef};
-use bloomline::{BloomFilter, BloomView, MismatchError};
+use bloomline::{BloomFilter, BloomView};
 use datafusion_common::{Result, ScalarValue, exec_datafusion_err};
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::utils::AggregateOrderSensitivity;
@@ -107,11 +107,9 @@ impl Unions {
         let mut filters = self.0.drain(..);
         let Some(mut united) = filters.next() else { return Ok(None) };
         for filter in filters {
-            united.union_with(&filter).map_err(|error| match error {
-                MismatchError::Size { .. } => {
-                    exec_datafusion_err!("{NAME}: {error} (give bloom_filter the same expected_keys and fpr)")
-                }
-                other => failed(NAME, other),
+            united.union_with(&filter).map_err(|error| match united.seed() == filter.seed() {
+                true => exec_datafusion_err!("{NAME}: {error} (give bloom_filter the same expected_keys and fpr)"),
+                false => failed(NAME, error),
             })?;
         }
         Ok(Some(united))

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use bloomline::{BuildError, Sizing};
+use bloomline::{Error, Sizing};
 use datafusion_common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion_common::{Result, config_err, extensions_options};
 
@@ -71,7 +71,7 @@ extensions_options! {
 impl JoinFilterOptions {
     /// The size of the filter of `keys` keys. It has one module at every rate, because many of the rows that are looked
     /// up may have a partner.
-    pub(super) fn sizing(&self, keys: usize) -> Result<Sizing, BuildError> {
+    pub(super) fn sizing(&self, keys: usize) -> Result<Sizing, Error> {
         Sizing::for_fpr_within(keys as u64, self.fpr, 1)
     }
 

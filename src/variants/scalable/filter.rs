@@ -146,6 +146,11 @@ const CHUNK: usize = 256;
 /// How many keys the lookups in first modules are ahead of the inserts of a batch. 32 is as fast.
 const LAG: usize = 16;
 
+/// The lowest rate of a filter with the modules and the k of this one.
+fn lowest_of_k(filter: &BloomFilter) -> f64 {
+    power(sizing::lowest_fpr(filter.k), filter.n_modules() as u32).max(ONE_MODULE_MIN_FPR)
+}
+
 impl ScalableBloomFilter {
     /// An empty filter with a false-positive rate of at most `fpr`, however many keys it holds. Allocates memory for
     /// `initial_capacity` keys, and more as they come.
@@ -198,7 +203,7 @@ impl ScalableBloomFilter {
             let text = "a filter that grows has at most {} modules, not {}: rebuild the filter with a size for so many";
             return Err(Error::argument(text, [MOST_IN_SERIES, n_modules].map(|n| n as u64)));
         }
-        let lowest_of_k = power(sizing::lowest_fpr(k), n_modules as u32).max(ONE_MODULE_MIN_FPR);
+        let lowest_of_k = lowest_of_k(&filter);
         let taken = filter.estimated_fpr();
         sizing::checked_fpr(fpr, taken + MOST_FILTERS * lowest_of_k)?;
         // A series of this rate leaves `fpr - taken` to the filters from index 1 on.
@@ -212,6 +217,13 @@ impl ScalableBloomFilter {
         let mut growing = Self { filters, older: Vec::new(), newest, series, next: 1, fpr, seed };
         growing.try_grow()?;
         Ok(growing)
+    }
+
+    /// The lowest `fpr` with which [`from_filter`](Self::from_filter) continues from this filter, if it is below 1. Reads
+    /// the whole filter.
+    #[must_use]
+    pub fn min_fpr_from(filter: &BloomFilter) -> f64 {
+        filter.estimated_fpr() + MOST_FILTERS * lowest_of_k(filter)
     }
 
     /// Sets the seed that keys are hashed with, 0 by default. See [`BloomFilter::with_seed`].

@@ -70,7 +70,9 @@ pub fn bits_by_rate() -> (String, String) {
         ("one module", "#d53e00", |keys, fpr| within(keys, fpr, 1)),
         ("up to 2 modules", "#e68c00", |keys, fpr| within(keys, fpr, 2)),
         ("up to 4 modules", "#009169", |keys, fpr| within(keys, fpr, 4)),
-        ("standard filter", "#823ca0", |keys, fpr| Some(StandardSizing::for_fpr(keys, fpr).ok()?.bit_len())),
+        ("standard filter", "#823ca0", |keys, fpr| {
+            Some(StandardSizing::for_fpr(keys as u64, fpr).ok()?.bit_len())
+        }),
     ];
     const KEYS: usize = 10_000_000;
     let lines = kinds.map(|(name, color, bits)| {
