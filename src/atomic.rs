@@ -20,7 +20,7 @@ use crate::mask::{ProbeCount, block_index};
 use crate::modules::{MOST_MODULES, Modules, hash_of_next};
 use crate::sizing::Sizing;
 use crate::standalone;
-use crate::view::{self, BloomView, check_match};
+use crate::view::{self, BloomView, repeats};
 
 /// A [`BloomFilter`] with lock-free concurrent inserts and lookups, for any number of threads.
 ///
@@ -179,18 +179,18 @@ impl AtomicBloomFilter {
     }
 
     /// Inserts all keys of `other`, which is a `BloomFilter`, a view or an owned view. Other threads may insert and
-    /// look up meanwhile.
+    /// look up meanwhile. If `other` has fewer blocks, they are repeated as in [`BloomFilter::union_with`].
     ///
     /// # Errors
     ///
-    /// If the filters differ in the number of blocks or modules, k or seed. Then nothing is changed.
+    /// As [`BloomFilter::union_with`].
     #[doc(alias = "merge")]
     pub fn union_with<'a>(&self, other: impl Into<BloomView<'a>>) -> Result<(), Error> {
         let other = other.into();
-        check_match(self.sizing(), self.seed, &other)?;
+        let repeats = repeats(self.sizing(), self.seed, &other)?;
         other.lanes.with_blocks(|theirs| {
-            for (ours, theirs) in self.blocks.as_slice().iter().zip(theirs.blocks.as_slice()) {
-                kernel::set_shared(ours, theirs);
+            for (ours, theirs) in self.blocks.as_slice().chunks_exact(repeats).zip(theirs.blocks.as_slice()) {
+                ours.iter().for_each(|ours| kernel::set_shared(ours, theirs));
             }
         });
         Ok(())

@@ -17,7 +17,7 @@ use crate::memory::OutOfMemory;
 use crate::modules::{Modules, hash_of_next};
 use crate::sizing::Sizing;
 use crate::standalone;
-use crate::view::{self, BloomView, check_match};
+use crate::view::{self, BloomView, repeats};
 
 /// An approximate set of keys. A lookup returns "definitely absent" or "possibly present" and reads one cache line.
 ///
@@ -358,11 +358,16 @@ impl BloomFilter {
     /// Inserts all keys of `other`, which is a `BloomFilter`, a view or an owned view. Copies nothing. The bits are the
     /// same as if each key had been inserted here. For an `AtomicBloomFilter`, pass its `to_filter`.
     ///
-    /// There is no `|`, because filters of two sizes have no union, and an operator cannot return an error.
+    /// If `other` has fewer blocks, each of them is repeated, because its bits do not show in which of the larger
+    /// filter's blocks a key falls. So its keys fill this filter, and count in [`estimated_keys`](Self::estimated_keys),
+    /// as many times as this filter is larger. To unite with a larger filter, swap the two, or [fold](Self::fold) it.
+    ///
+    /// There is no `|`, because filters of some sizes have no union, and an operator cannot return an error.
     ///
     /// # Errors
     ///
-    /// If the filters differ in the number of blocks or modules, k or seed. Then nothing is changed.
+    /// If the blocks of `other` do not divide this filter's, or the filters differ in the number of modules, k or seed.
+    /// Then nothing is changed.
     ///
     /// # Examples
     ///
@@ -394,7 +399,8 @@ impl BloomFilter {
     }
 
     /// Keeps the bits that are set in both filters, so keys that are in both stay possibly present. `other` is a
-    /// `BloomFilter`, a view or an owned view.
+    /// `BloomFilter`, a view or an owned view, with as many blocks or a divisor of them, as in
+    /// [`union_with`](Self::union_with).
     ///
     /// The false-positive rate is at most either filter's, but above the rate of a filter built from the common keys
     /// alone, because bits that different keys set in the two filters stay too.
@@ -404,17 +410,18 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// If the filters differ in the number of blocks or modules, k or seed. Then nothing is changed.
+    /// As [`union_with`](Self::union_with).
     pub fn intersect_with<'a>(&mut self, other: impl Into<BloomView<'a>>) -> Result<(), Error> {
         self.combine(other.into(), |ours, theirs| ours & theirs)
     }
 
     fn combine(&mut self, other: BloomView<'_>, combine: impl Fn(u8, u8) -> u8) -> Result<(), Error> {
-        check_match(self.sizing(), self.seed, &other)?;
+        let repeats = repeats(self.sizing(), self.seed, &other)?;
         self.keys = None;
         other.lanes.with_blocks(|theirs| {
-            for (ours, theirs) in self.blocks.as_mut_slice().iter_mut().zip(theirs.blocks.as_slice()) {
-                *ours = combined(ours, theirs, &combine);
+            let ours = self.blocks.as_mut_slice().chunks_exact_mut(repeats);
+            for (ours, theirs) in ours.zip(theirs.blocks.as_slice()) {
+                ours.iter_mut().for_each(|ours| *ours = combined(ours, theirs, &combine));
             }
         });
         Ok(())

@@ -457,6 +457,15 @@ impl<'a> BloomView<'a> {
 
 const NO_BITS: &Block = &[0; BLOCK_BYTES];
 
+/// How often each block of `other` is repeated in a filter of this size and seed that it is combined with. The keys of
+/// a block fall in as many neighbours there, which [`BloomFilter::fold`](crate::BloomFilter::fold) would unite.
+pub(crate) fn repeats(ours: Sizing, seed: Seed, other: &BloomView<'_>) -> Result<usize, Error> {
+    let (n_blocks, theirs) = (ours.n_blocks(), other.n_blocks());
+    let n_blocks = if n_blocks.is_multiple_of(theirs) { theirs } else { n_blocks };
+    check_match(Sizing { n_blocks, ..ours }, seed, other)?;
+    Ok(ours.n_blocks() / theirs)
+}
+
 /// Fails if a filter of this size and seed and `other` place keys differently.
 pub(crate) fn check_match(ours: Sizing, seed: Seed, other: &BloomView<'_>) -> Result<(), Error> {
     check_modules([ours.n_modules, other.n_modules()])?;

@@ -74,6 +74,57 @@ fn an_intersection_keeps_the_common_keys() {
     }
 }
 
+/// Each block of the smaller filter stands for as many blocks of the larger as its hashes fall in.
+#[test]
+#[cfg_attr(miri, ignore = "hours under miri")]
+fn a_filter_is_combined_with_one_of_a_multiple_of_its_blocks() {
+    let check = |ours: &BloomFilter, theirs: BloomView<'_>| {
+        let (mut union, mut common) = (ours.clone(), ours.clone());
+        union.union_with(theirs).unwrap();
+        common.intersect_with(theirs).unwrap();
+        let atomic = AtomicBloomFilter::from(ours.clone());
+        atomic.union_with(theirs).unwrap();
+        assert!(atomic.to_filter().unwrap() == union);
+        // The first and the last hash of each block, too.
+        let n_blocks = (ours.n_blocks() / ours.n_modules()) as u128;
+        let starts = (1..n_blocks).map(|block| (block << 64).div_ceil(n_blocks) as u64);
+        let ends = starts.flat_map(|start| [start - 1, start]).chain([0, u64::MAX]);
+        let both: usize = (0..20_000)
+            .map(mix)
+            .chain(ends)
+            .map(|hash| {
+                let found = [ours.contains_hash(hash), theirs.contains_hash(hash)];
+                assert!(union.contains_hash(hash) || found == [false; 2]);
+                assert_eq!(common.contains_hash(hash), found == [true; 2]);
+                usize::from(found == [true; 2])
+            })
+            .sum();
+        let factor = ours.n_blocks() / theirs.n_blocks();
+        let mut folded = ours.as_view().to_folded(factor).unwrap();
+        folded.union_with(theirs).unwrap();
+        union.fold(factor).unwrap();
+        assert!(union == folded, "no other bit is set");
+        both
+    };
+    let mut both = 0;
+    for (n_blocks, factor) in [(1, 2), (1, 7), (3, 3), (6, 4), (7, 10), (97, 5)] {
+        for (n_modules, k) in SHAPES {
+            let of = |n_blocks, first| {
+                let keys = 0..100 * n_blocks as u64;
+                in_modules(n_modules, keys.map(|key| mix(first + key)), n_blocks, k)
+            };
+            both += check(&of(factor * n_blocks, 0), of(n_blocks, 5_000).as_view());
+        }
+    }
+    for n_lanes in [1, 3, 12, 20, 63] {
+        let lanes = (0..n_lanes).flat_map(|lane| (mix(lane) | mix(lane + 1_000)).to_le_bytes());
+        let bytes: Vec<u8> = lanes.chain([0x25]).collect();
+        let short = BloomView::from_compact(&bytes).unwrap();
+        both += check(&filter_of((0..500).map(mix), 4 * short.n_blocks(), 6), short);
+    }
+    assert!(both > 10_000, "{both}");
+}
+
 #[test]
 fn filters_that_place_keys_differently_are_not_combined() {
     let ours = filter_of((0..100).map(mix), 8, 6);

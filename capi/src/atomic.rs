@@ -221,7 +221,7 @@ pub extern "C" fn bloomline_atomic_filter_prefetch(filter: Option<&AtomicFilter>
 
 /// Inserts all keys of `other`. Meanwhile, threads may insert and look up.
 ///
-/// Returns BLOOMLINE_MISMATCH if the filters differ in blocks, modules, k or seed. `filter` is then unchanged.
+/// Returns BLOOMLINE_MISMATCH as bloomline_filter_union_with does.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_union_with(
     filter: Option<&AtomicFilter>,

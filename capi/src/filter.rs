@@ -236,10 +236,12 @@ pub extern "C" fn bloomline_filter_prefetch(filter: Option<&Filter>, hash: u64) 
     }
 }
 
-/// Inserts all keys of `other` into `filter`, bit for bit as if they had been inserted one by one. `filter` and `other`
-/// may be the same.
+/// Inserts all keys of `other` into `filter`, bit for bit as if they had been inserted one by one. If `other` has fewer
+/// blocks, they are repeated, so its keys fill `filter` as many times as it is larger. `filter` and `other` may be the
+/// same.
 ///
-/// Returns BLOOMLINE_MISMATCH if the filters differ in blocks, modules, k or seed. `filter` is then unchanged.
+/// Returns BLOOMLINE_MISMATCH if the blocks of `other` do not divide those of `filter`, or the filters differ in modules,
+/// k or seed. `filter` is then unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_filter_union_with(filter: *mut Filter, other: *const Filter) -> Status {
     // SAFETY: this function's contract is the same.
@@ -249,7 +251,7 @@ pub unsafe extern "C" fn bloomline_filter_union_with(filter: *mut Filter, other:
 /// Keeps in `filter` the keys that are possibly present in both filters. A key inserted into both is never lost.
 /// `filter` and `other` may be the same.
 ///
-/// Returns BLOOMLINE_MISMATCH if the filters differ in blocks, modules, k or seed. `filter` is then unchanged.
+/// Returns BLOOMLINE_MISMATCH as bloomline_filter_union_with does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_filter_intersect_with(
     filter: *mut Filter,

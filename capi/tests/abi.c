@@ -340,8 +340,8 @@ static void filters_are_combined(void) {
   NULL_FAILS("filter", bloomline_filter_intersect_with(a, NULL) == BLOOMLINE_INVALID_ARGUMENT);
 
   c = bloomline_filter_with_blocks(32, 6);
-  FAILS(BLOOMLINE_MISMATCH, "64 and 32 blocks", bloomline_filter_union_with(a, c) == BLOOMLINE_MISMATCH);
-  FAILS(BLOOMLINE_MISMATCH, "64 and 32 blocks", bloomline_filter_intersect_with(a, c) == BLOOMLINE_MISMATCH);
+  FAILS(BLOOMLINE_MISMATCH, "32 and 64 blocks", bloomline_filter_union_with(c, a) == BLOOMLINE_MISMATCH);
+  FAILS(BLOOMLINE_MISMATCH, "32 and 64 blocks", bloomline_filter_intersect_with(c, a) == BLOOMLINE_MISMATCH);
   bloomline_filter_free(c);
   c = bloomline_filter_with_blocks(64, 7);
   FAILS(BLOOMLINE_MISMATCH, "k = 6 and k = 7", bloomline_filter_union_with(a, c) == BLOOMLINE_MISMATCH);

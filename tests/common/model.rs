@@ -156,29 +156,30 @@ impl Slot {
         self.hashes.extend(hashes);
     }
 
-    fn is_compatible(&self, other: &Self) -> bool {
-        let shape = |filter: &BloomFilter| (filter.sizing(), filter.seed());
+    fn takes(&self, other: &Self) -> bool {
+        let shape = |filter: &BloomFilter| (filter.n_modules(), filter.k(), filter.seed());
         shape(&self.filter) == shape(&other.filter)
+            && self.filter.n_blocks().is_multiple_of(other.filter.n_blocks())
     }
 
     fn union_with(&mut self, other: Self) {
         let before = self.filter.clone();
         if self.filter.union_with(&other.filter).is_err() {
-            assert!(self.filter == before && !self.is_compatible(&other));
+            assert!(self.filter == before && !self.takes(&other));
             return;
         }
-        assert!(self.is_compatible(&other));
+        assert!(self.takes(&other));
         self.hashes.extend(other.hashes);
-        self.exact &= other.exact;
+        self.exact &= other.exact && self.filter.n_blocks() == other.filter.n_blocks();
     }
 
     fn intersect_with(&mut self, other: &Self) {
         let before = self.filter.clone();
         if self.filter.intersect_with(&other.filter).is_err() {
-            assert!(self.filter == before && !self.is_compatible(other));
+            assert!(self.filter == before && !self.takes(other));
             return;
         }
-        assert!(self.is_compatible(other));
+        assert!(self.takes(other));
         let fill = before.fill_ratio().min(other.filter.fill_ratio());
         assert!(self.filter.fill_ratio() <= fill, "an intersection is no fuller than either");
         self.hashes.retain(|hash| other.hashes.contains(hash));

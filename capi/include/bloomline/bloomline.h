@@ -291,18 +291,21 @@ bloomline_status_t bloomline_filter_contains_batch(const bloomline_filter_t *fil
 void bloomline_filter_prefetch(const bloomline_filter_t *filter, uint64_t hash);
 
 /**
- * Inserts all keys of `other` into `filter`, bit for bit as if they had been inserted one by one. `filter` and `other`
- * may be the same.
+ * Inserts all keys of `other` into `filter`, bit for bit as if they had been inserted one by one. If `other` has fewer
+ * blocks, they are repeated, so its keys fill `filter` as many times as it is larger. `filter` and `other` may be the
+ * same.
  *
- * Returns BLOOMLINE_MISMATCH if the filters differ in blocks, modules, k or seed. `filter` is then unchanged.
+ * Returns BLOOMLINE_MISMATCH if the blocks of `other` do not divide those of `filter`, or the filters differ in modules,
+ * k or seed. `filter` is then unchanged.
  */
-bloomline_status_t bloomline_filter_union_with(bloomline_filter_t *filter, const bloomline_filter_t *other);
+bloomline_status_t bloomline_filter_union_with(bloomline_filter_t *filter,
+                                               const bloomline_filter_t *other);
 
 /**
  * Keeps in `filter` the keys that are possibly present in both filters. A key inserted into both is never lost.
  * `filter` and `other` may be the same.
  *
- * Returns BLOOMLINE_MISMATCH if the filters differ in blocks, modules, k or seed. `filter` is then unchanged.
+ * Returns BLOOMLINE_MISMATCH as bloomline_filter_union_with does.
  */
 bloomline_status_t bloomline_filter_intersect_with(bloomline_filter_t *filter, const bloomline_filter_t *other);
 
@@ -666,7 +669,7 @@ void bloomline_atomic_filter_prefetch(const bloomline_atomic_filter_t *filter, u
 /**
  * Inserts all keys of `other`. Meanwhile, threads may insert and look up.
  *
- * Returns BLOOMLINE_MISMATCH if the filters differ in blocks, modules, k or seed. `filter` is then unchanged.
+ * Returns BLOOMLINE_MISMATCH as bloomline_filter_union_with does.
  */
 bloomline_status_t bloomline_atomic_filter_union_with(const bloomline_atomic_filter_t *filter,
                                                       const bloomline_filter_t *other);

@@ -1,6 +1,7 @@
 //! `bloomline merge`
 #![forbid(unsafe_code)]
 
+use std::mem;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -19,13 +20,15 @@ use crate::state::{Filter, FilterView, State, grow_command};
 /// Merge filters into one that has all their keys
 #[derive(Args)]
 #[command(after_long_help = "\
-Filters that build made must have the same modules, k and seed, and
-sizes that fold to the smallest of them: build them with the same --keys
-and --fpr, or with --like. The result is, bit for bit, the filter of all
-their keys.
+Filters that build made must have the same modules, k and seed: build
+them with the same --keys and --fpr, or with --like. The result is then,
+bit for bit, the filter of all their keys. If sizes differ, the largest
+must be a multiple of each, and is the size of the result. The fewer
+blocks a filter has, the more its keys then raise the FPR.
 
 Scalable filters must have the same k and seed; the false-positive rate
-is at most the sum of those requested. States of dedup become a state.
+is at most the sum of those requested. States of dedup become a state,
+and states of fixed size are folded to the smallest.
 
 The JSON object has file, kind, modules (null if it grows), blocks (of
 all modules), k, false_positive_rate and folded, an array of objects of
@@ -106,7 +109,7 @@ impl Merged {
             (Filter::Fixed(ours), FilterView::Fixed(view)) => {
                 let sizing = ours.sizing();
                 check_match((name_of(&self.files, sizing), ours.as_view()), (name, *view))?;
-                unite(ours, *view)?;
+                unite(ours, *view, self.are_states)?;
                 if let Some(theirs) = theirs {
                     *keys = keys_in_both(ours, *keys, theirs.keys);
                     if view.n_blocks() < sizing.n_blocks() {
@@ -194,15 +197,16 @@ fn keys_in_both(union: &BloomFilter, ours: u64, theirs: u64) -> u64 {
     ours.saturating_add(theirs).min(most).max(ours).max(theirs)
 }
 
-/// Unites filters that [match](check_match). The larger one is folded to the size of the smaller.
-fn unite(ours: &mut BloomFilter, theirs: BloomView) -> Result<()> {
-    match (ours.n_blocks(), theirs.n_blocks()) {
-        (larger, smaller) if larger > smaller => ours.fold(larger / smaller)?,
-        (smaller, larger) if larger > smaller => {
-            return Ok(ours.union_with(&theirs.to_folded(larger / smaller)?)?);
-        }
-        _ => (),
+/// Unites filters that [match](check_match). Of two states, the larger is folded to the size of the smaller, because the
+/// keys that a state takes are computed from its size, as if each filled it once.
+fn unite(ours: &mut BloomFilter, theirs: BloomView, are_states: bool) -> Result<()> {
+    let [a, b] = [ours.n_blocks(), theirs.n_blocks()];
+    let factor = if are_states { a.max(b) / a.min(b) } else { 1 };
+    if a < b {
+        let smaller = mem::replace(ours, theirs.to_folded(factor)?);
+        return Ok(ours.union_with(&smaller)?);
     }
+    ours.fold(factor)?;
     Ok(ours.union_with(theirs)?)
 }
 
