@@ -8,7 +8,6 @@ use core::{fmt, iter};
 
 use xxhash_rust::xxh64::Xxh64;
 
-use crate::bitmap;
 use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, Blocks, SharedBlock, SharedBlocks};
 use crate::error::Error;
 use crate::filter::BloomFilter;
@@ -160,15 +159,6 @@ impl AtomicBloomFilter {
             later.into_iter().for_each(|later| self.prefetch(later));
             *found = self.contains_hash(hash);
         }
-    }
-
-    /// [`contains_batch`](Self::contains_batch) into a bitmap, as [`BloomFilter::contains_bitmap`] does.
-    ///
-    /// # Panics
-    ///
-    /// If `found` does not have `hashes.len().div_ceil(8)` bytes.
-    pub fn contains_bitmap(&self, hashes: &[u64], found: &mut [u8]) {
-        bitmap::write_batches(hashes, found, |hashes, found| self.contains_batch(hashes, found));
     }
 
     /// Starts loading the cache line of a hash in the first module. See [`BloomFilter::prefetch`].

@@ -154,15 +154,6 @@ impl BloomFilter {
         Ok(Self::new(blocks.in_modules_of(module_blocks), k, kernel, seed, Some(0)))
     }
 
-    /// A copy, with an error if memory runs out. `clone` aborts then, as `Vec`'s does.
-    ///
-    /// # Errors
-    ///
-    /// If memory for the copy cannot be allocated.
-    pub fn try_clone(&self) -> Result<Self, Error> {
-        self.as_view().to_filter()
-    }
-
     /// Sets the seed that keys are hashed with, 0 by default. Filters with different seeds place keys differently, so
     /// they rarely have a false positive in common, unless an attacker chose the key.
     ///

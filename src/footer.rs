@@ -8,9 +8,8 @@ use xxhash_rust::xxh64::xxh64;
 
 use crate::blocks::LANES;
 use crate::error::{Error, ErrorKind};
-use crate::hash::{self, Seed};
+use crate::hash;
 use crate::kernel::Kernel;
-use crate::key::Key;
 use crate::kind::{MODULES_MAGIC, StandaloneKind};
 use crate::lanes::{LANE_BYTES, Lanes};
 use crate::mask::{ProbeCount, below};
@@ -91,12 +90,6 @@ impl StandaloneFooter {
         split_filter(bytes, kind).map(|(_, footer)| footer)
     }
 
-    /// Hashes `key` under the filter's seed.
-    #[must_use]
-    pub fn hash_key(&self, key: impl Key) -> u64 {
-        Seed::new(self.seed).hash(key)
-    }
-
     /// The range of bytes that a lookup of a hash needs, counted from the start of the filter's standalone bytes. This
     /// is one block of 64 bytes, or all lanes of a short filter, up to 504 bytes.
     ///
@@ -108,14 +101,14 @@ impl StandaloneFooter {
     /// # Examples
     ///
     /// ```
-    /// use bloomline::{BloomFilter, StandaloneFooter};
+    /// use bloomline::{BloomFilter, StandaloneFooter, hash_key};
     ///
     /// let mut filter = BloomFilter::with_fpr(1_000, 0.01)?;
     /// filter.insert("ant");
     /// let object = filter.to_standalone(); // in an object store
     ///
     /// let footer = StandaloneFooter::read(&object[object.len() - 64..])?;
-    /// let hash = footer.hash_key("ant");
+    /// let hash = hash_key("ant", footer.seed);
     /// let range = footer.range(hash)?;
     /// let bytes = &object[range.start as usize..range.end as usize]; // a GET of this range
     /// assert!(footer.contains_in_range(bytes, hash)?);

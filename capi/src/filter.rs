@@ -91,7 +91,7 @@ pub extern "C" fn bloomline_filter_set_seed(filter: Option<&mut Filter>, seed: u
 /// allocated (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_clone(filter: Option<&Filter>) -> Option<Box<Filter>> {
-    or_record(None, || boxed(|| Ok(Filter(not_null(filter, "filter")?.0.try_clone()?))))
+    or_record(None, || boxed(|| Ok(Filter(not_null(filter, "filter")?.0.as_view().to_filter()?))))
 }
 
 /// Frees a filter. Does nothing if `filter` is null.

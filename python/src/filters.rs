@@ -475,7 +475,7 @@ sized_filter_class! {
         /// Copies the keys into a BloomFilter, which needs a fifth of the memory.
         fn to_filter(&self, py: Python<'_>) -> PyResult<BloomFilter> {
             let copy = |filter: &variants::CountingBloomFilter| {
-                Ok((filter.as_filter().try_clone()?, self.kinds.get()))
+                Ok((filter.as_filter().as_view().to_filter()?, self.kinds.get()))
             };
             let (filter, kinds) = self.filter.detached(py, copy).map_err(copy_error)?;
             Ok(BloomFilter::new_for(filter, self.expected_keys, self.fpr, kinds))

@@ -248,7 +248,7 @@ impl<'a> About<'a> {
         let (n_filters, n_blocks) = (filter.filters().len() as u64, filter.byte_len() as u64 / 64);
         self.set("filters", n_filters);
         self.set("blocks", n_blocks);
-        let n_modules = filter.n_modules() as u64;
+        let n_modules = filter.filters().first().map_or(1, BloomFilter::n_modules) as u64;
         self.set("modules", n_modules);
         let mut filters = counted(n_filters, "filter");
         if n_modules > 1 {

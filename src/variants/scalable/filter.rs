@@ -571,7 +571,7 @@ impl ScalableBloomFilter {
         let (mut filters, mut older) = (Vec::new(), Vec::new());
         reserve(&mut filters, self.filters.len())?;
         for filter in &self.filters {
-            filters.push(filter.try_clone()?);
+            filters.push(filter.as_view().copy()?);
         }
         reserve(&mut older, self.older.len())?;
         older.extend_from_slice(&self.older);
@@ -614,7 +614,7 @@ impl ScalableBloomFilter {
     }
 
     /// Number of [modules](crate::sizing#modules) of each filter, 2 at false-positive rates below 0.05%, else 1.
-    pub fn n_modules(&self) -> usize {
+    pub(super) fn n_modules(&self) -> usize {
         self.series.n_modules
     }
 
