@@ -369,7 +369,7 @@ impl BloomFilter {
     /// use bloomline::{BloomFilter, mix};
     ///
     /// let hashes: Vec<u64> = (0..1_000_000).map(mix).collect();
-    /// let empty = BloomFilter::with_bits_per_key(hashes.len(), 10.0)?;
+    /// let empty = BloomFilter::with_bits_per_key(hashes.len() as u64, 10.0)?;
     /// let build = |hashes: &[u64]| {
     ///     let mut filter = empty.clone();
     ///     filter.insert_batch(hashes);
