@@ -15,6 +15,7 @@ use common::decode::{
 };
 use common::errors::error;
 use proptest::prelude::*;
+use xxhash_rust::xxh64::xxh64;
 
 const FOOTER_BYTES: usize = 64;
 
@@ -260,6 +261,26 @@ fn each_check_reports_what_is_wrong() {
         assert!(matches!(error, DecodeError::Size { stored: 2, unit: "queued items", .. }), "{error:?}");
         assert!(bytes < 2_000, "{bytes} bytes");
     }
+}
+
+/// Each item of the queue is looked up in each filter, which must not take the product of two large numbers.
+#[test]
+fn more_filters_than_a_frontier_makes_are_refused() {
+    let empty = Frontier::<String>::growing(1, 0.1).unwrap().to_standalone();
+    let of = |n_filters| {
+        let mut filter = ScalableBloomFilter::with_fpr(1, 0.1).unwrap();
+        for key in 0..n_filters {
+            let mut other = ScalableBloomFilter::with_fpr(1, 0.1).unwrap();
+            other.insert(key);
+            filter.union_with(&other).unwrap();
+        }
+        assert_eq!(filter.filters().len() as u64, n_filters);
+        let bytes = [filter.to_standalone(), empty[empty.len() - FOOTER_BYTES..].to_vec()].concat();
+        let checksum = xxh64(&bytes[..bytes.len() - FOOTER_BYTES], 0);
+        restored(&forge_footer(&bytes, 32, &checksum.to_le_bytes())).map(drop)
+    };
+    assert_eq!(of(64), Ok(()));
+    assert_eq!(of(65), error!(DecodeError::Footer { field: "number of filters", found: 65_u64 }));
 }
 
 /// An item type whose decoded bytes differ from the stored ones.

@@ -86,6 +86,8 @@ pub use crate::limits::{MAX_BITS_PER_KEY, MIN_FPR, SCALABLE_MIN_FPR};
 pub(crate) use blocked::CompactSize;
 pub use blocked::Sizing;
 pub(crate) use checks::checked_fpr;
+#[cfg(all(test, feature = "std"))]
+pub(crate) use model::EVALUATIONS;
 pub use model::{best_k, fpr};
 pub(crate) use model::{bits_per_key_of, estimated_fpr, lowest_fpr};
 pub(crate) use modules::{PerKey, Request, modules_of};

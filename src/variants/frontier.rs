@@ -331,7 +331,12 @@ impl<T: Key + TryFrom<Vec<u8>>> Frontier<T> {
             rest = after;
         }
         let filter = if capacity == UNLIMITED {
-            Filter::Growing(ScalableBloomFilter::from_standalone(filter)?)
+            let growing = ScalableBloomFilter::from_standalone(filter)?;
+            match growing.filters().len() as u64 {
+                // Only unions make more, and below each item is looked up in all of them.
+                found @ 65.. => return Err(Error::impossible("number of filters", found)),
+                _ => Filter::Growing(growing),
+            }
         } else {
             Filter::Fixed(BloomFilter::from_standalone(filter)?)
         };
