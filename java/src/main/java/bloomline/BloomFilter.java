@@ -62,6 +62,11 @@ public final class BloomFilter extends BloomView {
         return insertHash(hashKey(key));
     }
 
+    /** Inserts the text of one character. Returns {@code true} if it was surely new. */
+    public boolean insert(char key) {
+        return insertHash(hashKey(key));
+    }
+
     /** Inserts an integer. Returns {@code true} if it was surely new. */
     public boolean insert(long key) {
         return insertHash(hashKey(key));

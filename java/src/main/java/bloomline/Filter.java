@@ -8,7 +8,7 @@ import java.nio.ByteBuffer;
  * <p>A key is text, a byte string or an integer. Filters hash its bytes, by one rule in every language: text as UTF-8,
  * an integer of any width as its value in eight bytes. So {@code 42}, {@code 42L} and Python's {@code 42} are one key,
  * and {@code "42"} is another. A {@code long} below 0 is the same key as the unsigned integer with its bits; pass an
- * unsigned {@code int} as {@link Integer#toUnsignedLong}. Java widens a {@code char} to an integer.
+ * unsigned {@code int} as {@link Integer#toUnsignedLong}. A {@code char} is the text of one character.
  *
  * <p>Methods whose names end in {@code Hash} accept a key's hash, from {@link #hashKey}. Do not pass
  * a hash to a method that accepts integer keys, which would hash it again.
@@ -54,6 +54,11 @@ public abstract sealed class Filter permits BloomView, FilterBank {
         return containsHash(hashKey(key));
     }
 
+    /** Returns whether the text of one character is possibly present. */
+    public final boolean contains(char key) {
+        return containsHash(hashKey(key));
+    }
+
     /** Returns whether an integer is possibly present. */
     public final boolean contains(long key) {
         return containsHash(hashKey(key));
@@ -85,6 +90,11 @@ public abstract sealed class Filter permits BloomView, FilterBank {
     /** The hash of the bytes from a buffer's position to its limit, which both stay. */
     public final long hashKey(ByteBuffer key) {
         return Hash.of(key, mixed);
+    }
+
+    /** The hash of the text of one character under the filter's seed. */
+    public final long hashKey(char key) {
+        return hashKey(String.valueOf(key));
     }
 
     /** The hash of an integer under the filter's seed. */
