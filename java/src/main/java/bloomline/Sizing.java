@@ -2,6 +2,7 @@ package bloomline;
 
 import java.io.Serializable;
 import java.util.Arrays;
+import java.util.Locale;
 import java.util.function.IntToDoubleFunction;
 import java.util.stream.IntStream;
 
@@ -80,14 +81,27 @@ public record Sizing(int nBlocks, int k, int nModules) implements Serializable {
     }
 
     private static Sizing forFpr(long keys, double fpr, int most, boolean isRule) {
+        check(fpr > 0 && fpr < 1, "a false-positive rate must be between 0 and 1, both excluded, not %s", fpr);
         // The probability that an absent key has a key's hash, which counts beside the low rates of several modules.
-        double sameHash = most == 1 ? 0 : keys / 0x1p64;
+        double sameHash = (isRule ? byRule(fpr) : most) == 1 ? 0 : keys / 0x1p64;
         double lowest = LOWEST[most - 1];
-        check(fpr >= lowest + sameHash && fpr < 1, "a false-positive rate must be %s to below 1, not %s: raise it, or "
-                + "use an exact structure", lowest + sameHash, fpr);
+        // The text has six digits, so it names a little more.
+        double named = sameHash == 0 ? lowest : (lowest + sameHash) * (1 + 5e-6);
+        check(fpr >= lowest + sameHash, "a false-positive rate of %s is out of reach: request at least %s, or use an "
+                + "exact structure", digits(fpr), digits(named));
         double rest = Math.max(fpr - sameHash, lowest);
-        int byRule = rest > 4.966e-4 ? 1 : rest > 1.8e-8 ? 2 : rest > LOWEST[2] ? 3 : 4;
-        return best(keys, isRule ? byRule : most, isRule ? 0.93 : 0.99, n -> leastBitsPerKey(n == 1 ? fpr : rest, n));
+        most = isRule ? byRule(rest) : most;
+        return best(keys, most, isRule ? 0.93 : 0.99, n -> leastBitsPerKey(n == 1 ? fpr : rest, n));
+    }
+
+    /** The number of modules of a rate. */
+    private static int byRule(double fpr) {
+        return fpr > 4.966e-4 ? 1 : fpr > 1.8e-8 ? 2 : fpr > LOWEST[2] ? 3 : 4;
+    }
+
+    /** A low rate in up to six digits, as in Rust. */
+    private static String digits(double rate) {
+        return String.format(Locale.ROOT, "%.5e", rate).replaceFirst("\\.?0*e-0?", "e-");
     }
 
     /**

@@ -18,6 +18,7 @@ import java.util.OptionalLong;
 import java.util.Random;
 import java.util.concurrent.ThreadLocalRandom;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 
 class FilterTest {
     @Test
@@ -81,6 +82,16 @@ class FilterTest {
     }
 
     @Test
+    void aCharacterIsText() {
+        BloomFilter filter = new BloomFilter(1_000, 0.0001);
+        assertTrue(filter.insert('x') && filter.insert('日'));
+        assertTrue(filter.contains("x") && filter.contains("日") && filter.contains(Character.valueOf('x')));
+        assertEquals(filter.hashKey("x"), filter.hashKey('x'));
+        assertFalse(filter.contains((int) 'x') || filter.contains('y'));
+        assertThrows(IllegalArgumentException.class, () -> filter.insert('\ud800'));
+    }
+
+    @Test
     void loneSurrogatesAreErrors() {
         BloomFilter filter = new BloomFilter(1_000, 0.01);
         for (String text : new String[] {"\ud800", "a\udc00", "\udc00\ud800", "🐍?\ud83d", "?\ud83dx", "日\ud83d"}) {
@@ -123,6 +134,32 @@ class FilterTest {
         }) {
             assertThrows(IllegalArgumentException.class, wrong::run);
         }
+    }
+
+    @Test
+    void ratesThatCannotBeHaveTheTextsOfRust() {
+        String range = "a false-positive rate must be between 0 and 1, both excluded, not ";
+        for (double rate : new double[] {0, -0.5, 1, 5, Double.NaN}) {
+            assertEquals(range + rate, refused(1_000_000, rate, 4));
+            assertEquals(range + rate, refused(1_000_000, rate, 1));
+        }
+        String reach = "a false-positive rate of %s is out of reach: request at least %s, or use an exact structure";
+        assertEquals(String.format(reach, "1e-13", "5.432e-13"), refused(0, 1e-13, 4));
+        assertEquals(String.format(reach, "1.2e-8", "1.263e-8"), refused(1_000_000, 1.2e-8, 1));
+        // The rates that are named are not refused.
+        assertEquals(String.format(reach, "1e-13", "5.43208e-13"), refused(100, 1e-13, 4));
+        assertEquals(4, Sizing.forFpr(1_000_000, 5.97413e-13).nModules());
+        assertEquals(String.format(reach, "5.97e-13", "5.97413e-13"), refused(1_000_000, 5.97e-13, 4));
+    }
+
+    private static String refused(long keys, double fpr, int mostModules) {
+        Executable sized = () -> Sizing.forFpr(keys, fpr, mostModules);
+        String message = assertThrows(IllegalArgumentException.class, sized).getMessage();
+        if (mostModules == 4) {
+            Executable byRule = () -> new BloomFilter(keys, fpr);
+            assertEquals(message, assertThrows(IllegalArgumentException.class, byRule).getMessage());
+        }
+        return message;
     }
 
     @Test
