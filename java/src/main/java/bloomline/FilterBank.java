@@ -85,4 +85,9 @@ public final class FilterBank extends Filter {
     public int nSlots() {
         return nSlots;
     }
+
+    @Override
+    public String toString() {
+        return super.toString().replace("[", "[nSlots=" + nSlots + ", ");
+    }
 }

@@ -220,6 +220,7 @@ class GoldenTest {
         FilterBank bank = FilterBank.fromStandalone(ByteBuffer.wrap(golden("bank-3-slots.bin")));
         assertEquals("{1, 2}", bank.findHash(bank.hashKey("boa")).toString());
         assertEquals("{2}", bank.findHash(bank.hashKey("bee")).toString());
+        assertEquals("FilterBank[nSlots=3, nBlocks=1, k=6, nModules=1, seed=0x0]", bank.toString());
     }
 
     @Test
