@@ -1,6 +1,6 @@
 //! `bloomline_policy_t`: filters for databases with LevelDB-like SSTables.
 
-use core::ffi::c_char;
+use core::ffi::{c_char, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -100,21 +100,21 @@ pub extern "C" fn bloomline_policy_name() -> *const c_char {
 }
 
 /// Creates the filter of `n` keys, where `keys[i]` has `lengths[i]` bytes. Returns it in memory that you free with
-/// `bloomline_free`, and writes its length to `filter_length`. Keys may repeat and come in any order. If `n` is 0,
-/// `keys` and `lengths` may be null, and the filter still has at least one byte.
+/// `bloomline_free`, and writes its length to `length`. Keys may repeat and come in any order. If `n` is 0, `keys` and
+/// `lengths` may be null, and the filter still has at least one byte.
 ///
 /// Returns null if a pointer is null or misaligned (BLOOMLINE_INVALID_ARGUMENT), except that a key of length 0 may be
-/// null, or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY). `filter_length` is then 0.
+/// null, or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY). `length` is then 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_policy_create_filter(
     policy: Option<&Policy>,
-    keys: *const *const c_char,
+    keys: *const *const c_void,
     lengths: *const usize,
     n: usize,
-    filter_length: Option<&mut MaybeUninit<usize>>,
-) -> *mut c_char {
-    let filter = or_record(ptr::null_mut(), || {
-        allocated_with_length(filter_length, || {
+    length: Option<&mut MaybeUninit<usize>>,
+) -> *mut c_void {
+    or_record(ptr::null_mut(), || {
+        allocated_with_length(length, || {
             let policy = not_null(policy, "policy")?;
             // SAFETY: the caller keeps `n` pointers readable and unchanged during the call, and any bits are valid.
             let keys = unsafe { borrowed(keys, n, "keys") }?;
@@ -123,13 +123,12 @@ pub unsafe extern "C" fn bloomline_policy_create_filter(
             policy.filter(n, |filter| {
                 for (&key, &length) in keys.iter().zip(lengths) {
                     // SAFETY: the caller keeps the bytes of each key readable and unchanged during the call.
-                    filter.insert(unsafe { borrowed_bytes(key.cast(), length, "key") }?);
+                    filter.insert(unsafe { borrowed_bytes(key, length, "key") }?);
                 }
                 Ok(())
             })
         })
-    });
-    filter.cast()
+    })
 }
 
 /// `bloomline_policy_create_filter` by the keys' hashes, as `bloomline_hash_key` returns them for seed 0. `hashes` may
@@ -139,36 +138,38 @@ pub unsafe extern "C" fn bloomline_policy_create_filter_from_hashes(
     policy: Option<&Policy>,
     hashes: *const u64,
     n: usize,
-    filter_length: Option<&mut MaybeUninit<usize>>,
-) -> *mut c_char {
-    let filter = or_record(ptr::null_mut(), || {
-        allocated_with_length(filter_length, || {
+    length: Option<&mut MaybeUninit<usize>>,
+) -> *mut c_void {
+    or_record(ptr::null_mut(), || {
+        allocated_with_length(length, || {
             // SAFETY: the caller keeps `n` hashes readable and unchanged during the call, and any bits are valid.
             let hashes = unsafe { borrowed(hashes, n, "hashes") }?;
-            not_null(policy, "policy")?.filter(n, |filter| Ok(filter.insert_batch(hashes)))
+            not_null(policy, "policy")?.filter(n, |filter| {
+                filter.insert_batch(hashes);
+                Ok(())
+            })
         })
-    });
-    filter.cast()
+    })
 }
 
-/// Returns whether the key of `length` bytes is possibly one of the keys that the filter of `filter_length` bytes was
-/// created from. False means definitely absent. Reads the filter in place, at any alignment, and does not allocate.
+/// Returns whether the key of `length` bytes is possibly one of the keys that the filter of `n` bytes was created from.
+/// False means definitely absent. Reads the filter in place, at any alignment, and does not allocate.
 ///
 /// Returns true for bytes that are not a filter, and counts them (`bloomline_policy_unusable_filters`). Returns true
 /// for a null policy, and for a null pointer whose length is not 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_policy_key_may_match(
     policy: Option<&Policy>,
-    key: *const c_char,
+    bytes: *const c_void,
+    n: usize,
+    key: *const c_void,
     length: usize,
-    filter: *const c_char,
-    filter_length: usize,
 ) -> bool {
     or_record(true, || {
-        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
-        let key = unsafe { borrowed_bytes(key.cast(), length, "key") }?;
         // SAFETY: the caller keeps the bytes of a filter readable and unchanged during the call.
-        let filter = unsafe { borrowed_bytes(filter.cast(), filter_length, "filter") }?;
+        let filter = unsafe { borrowed_bytes(bytes, n, "bytes") }?;
+        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
+        let key = unsafe { borrowed_bytes(key, length, "key") }?;
         let Policy { policy, unusable_filters } = not_null(policy, "policy")?;
         Ok(policy.try_key_may_match(key, filter).unwrap_or_else(|_| {
             unusable_filters.fetch_add(1, Ordering::Relaxed);

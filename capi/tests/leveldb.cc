@@ -206,24 +206,24 @@ class Direct {
   }
 
   std::string filter(const std::vector<std::string> &keys) const {
-    std::vector<const char *> pointers;
+    std::vector<const void *> pointers;
     std::vector<size_t> lengths;
     for (const std::string &key : keys) {
       pointers.push_back(key.data());
       lengths.push_back(key.size());
     }
     size_t length = 0;
-    char *bytes =
+    void *bytes =
         bloomline_policy_create_filter(policy_.get(), pointers.data(), lengths.data(), keys.size(), &length);
     CHECK(bytes != nullptr, "no filter");
-    std::string filter(bytes, length);
+    std::string filter(static_cast<const char *>(bytes), length);
     bloomline_free(bytes);
     return filter;
   }
 
   bool may_match(const std::string &key, const std::string &filter) const {
-    return bloomline_policy_key_may_match(policy_.get(), key.data(), key.size(), filter.data(),
-                                          filter.size());
+    return bloomline_policy_key_may_match(policy_.get(), filter.data(), filter.size(), key.data(),
+                                          key.size());
   }
 
   // The false-positive rate of filters of so many random keys.

@@ -16,15 +16,15 @@ static void counted_free(bloomline_policy_t *policy) {
   bloomline_policy_free(policy);
 }
 
-static char *counted_create(const bloomline_policy_t *policy, const char *const *keys, const size_t *lengths,
-                            size_t n, size_t *filter_length) {
+static void *counted_create(const bloomline_policy_t *policy, const void *const *keys, const size_t *lengths,
+                            size_t n, size_t *length) {
   ++n_created;
-  return bloomline_policy_create_filter(policy, keys, lengths, n, filter_length);
+  return bloomline_policy_create_filter(policy, keys, lengths, n, length);
 }
 
-static bool counted_may_match(const bloomline_policy_t *policy, const char *key, size_t length,
-                              const char *filter, size_t filter_length) {
-  bool matched = bloomline_policy_key_may_match(policy, key, length, filter, filter_length);
+static bool counted_may_match(const bloomline_policy_t *policy, const void *bytes, size_t n, const void *key,
+                              size_t length) {
+  bool matched = bloomline_policy_key_may_match(policy, bytes, n, key, length);
   ++n_queries;
   n_matched += matched;
   return matched;

@@ -890,39 +890,39 @@ const char *bloomline_policy_name(void);
 
 /**
  * Creates the filter of `n` keys, where `keys[i]` has `lengths[i]` bytes. Returns it in memory that you free with
- * `bloomline_free`, and writes its length to `filter_length`. Keys may repeat and come in any order. If `n` is 0,
- * `keys` and `lengths` may be null, and the filter still has at least one byte.
+ * `bloomline_free`, and writes its length to `length`. Keys may repeat and come in any order. If `n` is 0, `keys` and
+ * `lengths` may be null, and the filter still has at least one byte.
  *
  * Returns null if a pointer is null or misaligned (BLOOMLINE_INVALID_ARGUMENT), except that a key of length 0 may be
- * null, or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY). `filter_length` is then 0.
+ * null, or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY). `length` is then 0.
  */
-char *bloomline_policy_create_filter(const bloomline_policy_t *policy,
-                                     const char *const *keys,
+void *bloomline_policy_create_filter(const bloomline_policy_t *policy,
+                                     const void *const *keys,
                                      const size_t *lengths,
                                      size_t n,
-                                     size_t *filter_length);
+                                     size_t *length);
 
 /**
  * `bloomline_policy_create_filter` by the keys' hashes, as `bloomline_hash_key` returns them for seed 0. `hashes` may
  * be null if `n` is 0.
  */
-char *bloomline_policy_create_filter_from_hashes(const bloomline_policy_t *policy,
+void *bloomline_policy_create_filter_from_hashes(const bloomline_policy_t *policy,
                                                  const uint64_t *hashes,
                                                  size_t n,
-                                                 size_t *filter_length);
+                                                 size_t *length);
 
 /**
- * Returns whether the key of `length` bytes is possibly one of the keys that the filter of `filter_length` bytes was
- * created from. False means definitely absent. Reads the filter in place, at any alignment, and does not allocate.
+ * Returns whether the key of `length` bytes is possibly one of the keys that the filter of `n` bytes was created from.
+ * False means definitely absent. Reads the filter in place, at any alignment, and does not allocate.
  *
  * Returns true for bytes that are not a filter, and counts them (`bloomline_policy_unusable_filters`). Returns true
  * for a null policy, and for a null pointer whose length is not 0.
  */
 bool bloomline_policy_key_may_match(const bloomline_policy_t *policy,
-                                    const char *key,
-                                    size_t length,
-                                    const char *filter,
-                                    size_t filter_length);
+                                    const void *bytes,
+                                    size_t n,
+                                    const void *key,
+                                    size_t length);
 
 /**
  * Returns how many calls of `bloomline_policy_key_may_match` got bytes that are not a filter, and so could not save a

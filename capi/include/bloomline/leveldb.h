@@ -23,8 +23,9 @@ static inline void bloomline_leveldb_destroy(void *policy) {
 static inline char *bloomline_leveldb_create_filter(void *policy, const char *const *keys, const size_t *lengths,
                                                     int n, size_t *filter_length) {
   char *filter = n < 0 ? NULL
-                       : bloomline_policy_create_filter((const bloomline_policy_t *)policy, keys, lengths,
-                                                        (size_t)n, filter_length);
+                       : (char *)bloomline_policy_create_filter((const bloomline_policy_t *)policy,
+                                                                (const void *const *)keys, lengths, (size_t)n,
+                                                                filter_length);
   /* LevelDB expects no failure here, and frees the filter with free. One byte is not a filter, so lookups return true.
    */
   if (filter == NULL && (filter = (char *)malloc(1)) != NULL) {
@@ -36,7 +37,7 @@ static inline char *bloomline_leveldb_create_filter(void *policy, const char *co
 
 static inline uint8_t bloomline_leveldb_key_may_match(void *policy, const char *key, size_t length,
                                                       const char *filter, size_t filter_length) {
-  return bloomline_policy_key_may_match((const bloomline_policy_t *)policy, key, length, filter, filter_length);
+  return bloomline_policy_key_may_match((const bloomline_policy_t *)policy, filter, filter_length, key, length);
 }
 
 static inline const char *bloomline_leveldb_name(void *policy) {
@@ -113,21 +114,21 @@ class LevelDBFilterPolicy : public leveldb::FilterPolicy {
 
   void CreateFilter(const leveldb::Slice *keys, int n, std::string *dst) const override {
     const size_t n_keys = n > 0 ? static_cast<size_t>(n) : 0;
-    const char *few_starts[kFew];
+    const void *few_starts[kFew];
     size_t few_lengths[kFew];
-    std::vector<const char *> many_starts(n_keys > kFew ? n_keys : 0);
+    std::vector<const void *> many_starts(n_keys > kFew ? n_keys : 0);
     std::vector<size_t> many_lengths(many_starts.size());
-    const char **starts = n_keys > kFew ? many_starts.data() : few_starts;
+    const void **starts = n_keys > kFew ? many_starts.data() : few_starts;
     size_t *lengths = n_keys > kFew ? many_lengths.data() : few_lengths;
     for (size_t i = 0; i < n_keys; ++i) {
       starts[i] = keys[i].data();
       lengths[i] = keys[i].size();
     }
     size_t length = 0;
-    const std::unique_ptr<char, decltype(&bloomline_free)> filter(
+    const std::unique_ptr<void, decltype(&bloomline_free)> filter(
         n < 0 ? nullptr : bloomline_policy_create_filter(policy_, starts, lengths, n_keys, &length), &bloomline_free);
     if (filter != nullptr) {
-      dst->append(filter.get(), length);
+      dst->append(static_cast<const char *>(filter.get()), length);
     } else {
       // LevelDB expects no failure here. One byte is not a filter, so lookups return true.
       dst->push_back('\0');
@@ -135,7 +136,7 @@ class LevelDBFilterPolicy : public leveldb::FilterPolicy {
   }
 
   bool KeyMayMatch(const leveldb::Slice &key, const leveldb::Slice &filter) const override {
-    return bloomline_policy_key_may_match(policy_, key.data(), key.size(), filter.data(), filter.size());
+    return bloomline_policy_key_may_match(policy_, filter.data(), filter.size(), key.data(), key.size());
   }
 
   /** How many lookups got bytes that are not a filter, and so could not save a read: see bloomline.h. */
