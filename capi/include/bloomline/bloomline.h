@@ -705,22 +705,6 @@ size_t bloomline_atomic_filter_byte_len(const bloomline_atomic_filter_t *filter)
 uint64_t bloomline_atomic_filter_seed(const bloomline_atomic_filter_t *filter);
 
 /**
- * Returns the fraction of bits that are set, 0 to 1, which tells you when to start the next filter. Reads the whole
- * filter. Returns 1 for a null filter, because lookups in it return true.
- */
-double bloomline_atomic_filter_fill_ratio(const bloomline_atomic_filter_t *filter);
-
-/**
- * Returns the number of distinct keys inserted, estimated from the bits. See `bloomline_filter_estimated_keys`.
- */
-uint64_t bloomline_atomic_filter_estimated_keys(const bloomline_atomic_filter_t *filter);
-
-/**
- * Returns the probability that a lookup of a key never inserted returns true. See `bloomline_filter_estimated_fpr`.
- */
-double bloomline_atomic_filter_estimated_fpr(const bloomline_atomic_filter_t *filter);
-
-/**
  * Returns the filter's standalone form, while other threads continue, in memory that you free with `bloomline_free`,
  * and writes its length to `length`. See `bloomline_filter_write_standalone`.
  *
