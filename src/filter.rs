@@ -520,15 +520,18 @@ impl BloomFilter {
     }
 
     /// Writes the [compact bytes](Self::to_compact) to a file, a `Vec` or any other writer, without copying them in
-    /// memory. Requires the feature `std`.
+    /// memory, and flushes it. Requires the feature `std`.
     ///
     /// # Errors
     ///
     /// The writer's errors.
     #[cfg(feature = "std")]
     pub fn write_compact(&self, mut out: impl std::io::Write) -> std::io::Result<()> {
-        let write = |lanes: &[u8], trailer: &[u8]| out.write_all(lanes).and_then(|()| out.write_all(trailer));
-        compact::with_compact(self.modules(), self.k, write)
+        compact::with_compact(self.modules(), self.k, |lanes, tail| {
+            out.write_all(lanes)?;
+            out.write_all(tail)?;
+            out.flush()
+        })
     }
 
     /// Length of the [compact bytes](Self::to_compact).

@@ -3,12 +3,15 @@
 
 mod common;
 
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::string::FromUtf8Error;
 
+use bloomline::bank::FilterBank;
 use bloomline::sstable::FilterPolicy;
-use bloomline::variants::{Frontier, ScalableBloomFilter};
+use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{
-    BloomFilter, BloomView, DecodeError, FilterBuilder, Key, OwnedView, StandaloneFooter, StandaloneKind, mix,
+    AtomicBloomFilter, BloomFilter, BloomView, DecodeError, FilterBuilder, Key, OwnedView, StandaloneFooter,
+    StandaloneKind, mix,
 };
 use common::allocations::{allocated, kept};
 use common::decode::{decoders_survive, forge_footer as forge, forge_loads};
@@ -343,6 +346,41 @@ fn writes_without_a_copy(filter: BloomFilter) {
     let mut table = Vec::with_capacity(compact.len());
     let (bytes, ()) = allocated(|| filter.write_compact(&mut table).unwrap());
     assert_eq!((bytes, table), (0, compact));
+}
+
+/// A `BufWriter` reports the bytes that do not fit on its disk only when it is flushed, and never when it is dropped.
+#[test]
+fn a_writer_that_is_too_small_is_an_error() {
+    let [filter, modules] = [1, 2].map(sample_of);
+    let atomic = AtomicBloomFilter::from(filter.clone());
+    let standard = StandardBloomFilter::with_fpr(100, 0.01).unwrap();
+    let counting = CountingBloomFilter::with_fpr(100, 0.01).unwrap();
+    let growing = ScalableBloomFilter::with_fpr(100, 0.01).unwrap();
+    let frontier = Frontier::<String>::with_fpr(100, 0.01).unwrap();
+    let bank = FilterBank::from_filters([&filter]).unwrap();
+    let writers: [&dyn Fn(&mut dyn Write) -> io::Result<()>; 10] = [
+        &|out| filter.write_standalone(out),
+        &|out| filter.write_compact(out),
+        &|out| modules.write_standalone(out),
+        &|out| modules.write_compact(out),
+        &|out| atomic.write_standalone(out),
+        &|out| standard.write_standalone(out),
+        &|out| counting.write_standalone(out),
+        &|out| growing.write_standalone(out),
+        &|out| frontier.write_standalone(out),
+        &|out| bank.write_standalone(out),
+    ];
+    for (number, write) in writers.into_iter().enumerate() {
+        let mut disk = Vec::new();
+        write(&mut disk).unwrap();
+        for room in 0..disk.len() {
+            let error = write(&mut &mut disk[..room]).map_err(|error| error.kind());
+            assert_eq!(error, Err(ErrorKind::WriteZero), "{number}: {room} bytes");
+            let mut buffered = BufWriter::with_capacity(1 << 14, &mut disk[..room]);
+            let error = write(&mut buffered).map_err(|error| error.kind());
+            assert_eq!(error, Err(ErrorKind::WriteZero), "{number}: {room} bytes, buffered");
+        }
+    }
 }
 
 #[test]

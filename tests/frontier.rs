@@ -4,7 +4,7 @@
 mod common;
 
 use std::collections::HashSet;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 
 use arbitrary::{Arbitrary, Unstructured};
 use bloomline::variants::{Frontier, ScalableBloomFilter};
@@ -353,20 +353,6 @@ fn saving_copies_nothing() {
         assert!(sink.0 > 1_000_000);
         assert_eq!(bytes, 0);
     }
-}
-
-#[test]
-fn a_failing_writer_is_an_error() {
-    let full: &mut [u8] = &mut [0; 100];
-    assert_eq!(sample().write_standalone(full).unwrap_err().kind(), ErrorKind::WriteZero);
-}
-
-/// A `BufWriter` reports the bytes that it cannot write only when it is flushed.
-#[test]
-fn a_writer_that_fails_when_flushed_is_an_error() {
-    let full: &mut [u8] = &mut [0; 100];
-    let buffered = io::BufWriter::with_capacity(1 << 20, full);
-    assert_eq!(sample().write_standalone(buffered).unwrap_err().kind(), ErrorKind::WriteZero);
 }
 
 #[test]
