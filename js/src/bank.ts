@@ -1,6 +1,6 @@
 import type { LoadOptions, StandaloneBytes } from "./bytes.js";
 import { load, place } from "./bytes.js";
-import { Handle } from "./handle.js";
+import { Handle, named } from "./handle.js";
 import type { Key } from "./keys.js";
 import { stage } from "./keys.js";
 import { Bank } from "./module.js";
@@ -10,6 +10,10 @@ import { Bank } from "./module.js";
  * banks in Rust or Python.
  */
 export class FilterBank extends Handle {
+  static {
+    named(this, "FilterBank");
+  }
+
   /**
    * Copies a bank's standalone bytes into the module's memory and verifies them.
    *
@@ -22,6 +26,8 @@ export class FilterBank extends Handle {
     super(bytes instanceof Bank ? bytes : Bank.open(place(bytes)));
   }
 
+  /** Number of filters. */
+  declare readonly slots: number;
   /** @internal */
   declare raw: Bank;
 
@@ -33,10 +39,5 @@ export class FilterBank extends Handle {
   /** The slots whose filters possibly have the key, in ascending order. Every other filter definitely lacks it. */
   find(key: Key): number[] {
     return Array.from(this.raw.find(stage(key)));
-  }
-
-  /** Number of filters. */
-  get slots(): number {
-    return this.raw.slots();
   }
 }

@@ -1,9 +1,11 @@
 import type { LoadOptions, StandaloneBytes } from "./bytes.js";
 import { load, place } from "./bytes.js";
-import { Handle } from "./handle.js";
+import { Handle, named } from "./handle.js";
 import type { Key, Keys } from "./keys.js";
 import { answers, inBatches, sourceOf, stage } from "./keys.js";
-import { Filter, fpr, memory, size_for_bits_per_key, size_for_fpr, size_of_blocks, whole } from "./module.js";
+import {
+  Filter, fpr, memory, number, refusal, size_for_bits_per_key, size_for_fpr, size_of_blocks, whole,
+} from "./module.js";
 
 /**
  * The size of a filter, given by a false-positive rate (1% by default), bits per key, or blocks of 64 bytes.
@@ -57,14 +59,18 @@ function blocksModulesK(size: Size): Uint32Array {
   }
   if ("blocks" in size) {
     checkNames(size, /^(blocks|nModules|k|seed)$/);
-    return size_of_blocks(whole("blocks", size.blocks), whole("nModules", size.nModules ?? 1), whole("k", size.k));
+    const { nModules = 1 } = size;
+    return size_of_blocks(whole("blocks", size.blocks), whole("nModules", nModules), whole("k", size.k));
   }
   checkNames(size, /^(expectedKeys|fpr|bitsPerKey|mostModules|seed)$/);
   const expectedKeys = whole("expectedKeys", size.expectedKeys);
   const most = size.mostModules === undefined ? undefined : whole("mostModules", size.mostModules);
-  if (!("bitsPerKey" in size)) return size_for_fpr(expectedKeys, size.fpr ?? 0.01, most);
+  if (!("bitsPerKey" in size)) {
+    const { fpr = 0.01 } = size;
+    return size_for_fpr(expectedKeys, number("fpr", fpr, "0.01 for 1%"), most);
+  }
   if ("fpr" in size) throw new TypeError("give fpr or bitsPerKey, not both");
-  return size_for_bits_per_key(expectedKeys, size.bitsPerKey, most);
+  return size_for_bits_per_key(expectedKeys, number("bitsPerKey", size.bitsPerKey, "10"), most);
 }
 
 function checkNames(size: Size, names: RegExp): void {
@@ -76,7 +82,9 @@ function checkNames(size: Size, names: RegExp): void {
 function created(options: FilterOptions): Filter {
   const [blocks = 0, nModules = 0, k = 0] = blocksModulesK(options);
   const { seed = 0n } = options;
-  if (BigInt.asUintN(64, seed) !== seed) throw new RangeError(`the seed is ${seed}: give 0n to 2n ** 64n - 1n`);
+  if (typeof seed !== "bigint" || BigInt.asUintN(64, seed) !== seed) {
+    throw refusal("seed", seed, "bigint", "a bigint from 0n to 2n ** 64n - 1n");
+  }
   return new Filter(blocks, nModules, k, seed);
 }
 
@@ -93,6 +101,10 @@ function rawOf(other: BloomView): Filter {
 
 /** A read-only filter, opened from a file's bytes. */
 export class BloomView extends Handle {
+  static {
+    named(this, "BloomView");
+  }
+
   /**
    * Copies standalone bytes into the module's memory and verifies them.
    *
@@ -105,6 +117,8 @@ export class BloomView extends Handle {
     super(bytes instanceof Filter ? bytes : Filter.open(place(bytes)));
   }
 
+  /** Number of modules, which must all have a key, 1 to 16. */
+  declare readonly nModules: number;
   /** @internal */
   declare raw: Filter;
 
@@ -132,11 +146,6 @@ export class BloomView extends Handle {
   /** The key's hash, under the filter's seed. */
   hash(key: Key): bigint {
     return this.raw.hash(stage(key));
-  }
-
-  /** Number of modules, which must all have a key, 1 to 16. */
-  get nModules(): number {
-    return this.raw.modules();
   }
 
   /** Number of distinct keys, if the bytes of the filter contain it, or if the filter is empty. */
@@ -187,6 +196,10 @@ export class BloomView extends Handle {
 
 /** A set of keys that never loses a key, but reports absent keys as present at the rate that you choose. */
 export class BloomFilter extends BloomView {
+  static {
+    named(this, "BloomFilter");
+  }
+
   /** An empty filter, for example `new BloomFilter({ expectedKeys: 1_000_000, fpr: 0.01 })`. */
   constructor(options: FilterOptions);
   /** @internal */
@@ -218,6 +231,7 @@ export class BloomFilter extends BloomView {
   /** Divides the blocks of each module by `factor`, one of their number's divisors. The false-positive rate rises. */
   fold(factor: number): void {
     this.raw.fold(whole("factor", factor));
+    this.describe(this.raw);
   }
 
   /** Removes all keys. */

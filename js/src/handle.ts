@@ -1,7 +1,9 @@
 /** @internal */
 export interface Raw {
-  k(): number;
+  slots?(): number;
   blocks(): number;
+  modules?(): number;
+  k(): number;
   byte_len(): number;
   seed(): bigint;
   free(): void;
@@ -14,37 +16,50 @@ const FREED = new Proxy({} as Raw, {
   },
 });
 
+/** Names a class for consoles, because the build shortens the names in the code. @internal */
+export function named(type: Function, name: string): void {
+  Object.defineProperty(type, "name", { value: name });
+  Object.defineProperty(type.prototype, Symbol.toStringTag, { value: name });
+}
+
 /** A filter or bank in the module's memory. `free` returns the memory. Otherwise garbage collection does, later. */
 export abstract class Handle implements Disposable {
+  /** Number of blocks of 64 bytes, of all modules. In a bank, of each filter. */
+  declare readonly blocks: number;
+  /** Bits tested per lookup, 1 to 16, in each module. */
+  declare readonly k: number;
+  /** Bytes of all blocks. */
+  declare readonly byteLength: number;
+  /** The seed of the keys' hashes. */
+  declare readonly seed: bigint;
   /** @internal */
-  raw: Raw;
+  declare raw: Raw;
 
   /** @internal */
   constructor(raw: Raw) {
+    this.describe(raw);
+    // Comparisons such as `deepEqual` see it, too, so filters of one size and other keys differ.
     this.raw = raw;
   }
 
-  /** Bits tested per lookup, 1 to 16, in each module. */
-  get k(): number {
-    return this.raw.k();
+  /** Sets what is known of the filter, in properties of its own, because consoles show no others. @internal */
+  describe(raw: Raw): void {
+    const facts = {
+      slots: raw.slots?.(), blocks: raw.blocks(), nModules: raw.modules?.(), k: raw.k(), byteLength: raw.byte_len(),
+      seed: raw.seed(),
+    };
+    for (const [name, value] of Object.entries(facts)) {
+      if (value !== undefined) Object.defineProperty(this, name, { value, enumerable: true, configurable: true });
+    }
   }
 
-  /** Number of blocks of 64 bytes, of all modules. In a bank, of each filter. */
-  get blocks(): number {
-    return this.raw.blocks();
+  /** Throws, because JSON of a filter would lose its keys. */
+  toJSON(): never {
+    const name = this.constructor.name;
+    throw new TypeError(`a ${name} is bytes, which JSON cannot hold: store toBytes(), or the file it is from`);
   }
 
-  /** Bytes of all blocks. */
-  get byteLength(): number {
-    return this.raw.byte_len();
-  }
-
-  /** The seed of the keys' hashes. */
-  get seed(): bigint {
-    return this.raw.seed();
-  }
-
-  /** Returns the memory now. Later calls of other methods throw a `TypeError`. */
+  /** Returns the memory now. Later calls throw a `TypeError`. */
   free(): void {
     if (this.raw !== FREED) this.raw.free();
     this.raw = FREED;

@@ -18,9 +18,22 @@ export {
 
 /** Checks a number, because WebAssembly would accept any number, modulo 2^32. */
 export function whole(name: string, value: number): number {
-  if (typeof value !== "number") throw new TypeError(`${name} must be a number, not ${typeof value}`);
   if (Number.isInteger(value) && value >= 0 && value < 2 ** 32) return value;
-  throw new RangeError(`${name} is ${value}; give a whole number from 0 to ${2 ** 32 - 1}`);
+  throw refusal(name, value, "number", `a whole number from 0 to ${2 ** 32 - 1}`);
+}
+
+/** Checks a type, because WebAssembly would convert texts and lists to numbers. */
+export function number(name: string, value: number, example: string): number {
+  if (typeof value === "number") return value;
+  throw refusal(name, value, "number", `a number, such as ${example}`);
+}
+
+/** The error of an option that is not of this type, or out of range. */
+export function refusal(name: string, value: unknown, type: "number" | "bigint", give: string): Error {
+  const shown = typeof value === "string" ? `the text "${value}"`
+    : typeof value === "bigint" ? `${value}n`
+    : typeof value === "object" && value ? "an object" : String(value);
+  return new (typeof value === type ? RangeError : TypeError)(`${name} is ${shown}: give ${give}`);
 }
 
 const { prototype } = Object.getPrototypeOf(Uint8Array);

@@ -143,3 +143,19 @@ test("a Content-Security-Policy needs 'wasm-unsafe-eval'", { skip, timeout: 120_
     assert.equal(await page.evaluate(() => globalThis.result), expected, policy);
   }
 });
+
+test("the console shows what a filter is", { skip, timeout: 120_000 }, async (t) => {
+  const open = await pages(t);
+  const page = await open("");
+  const session = await page.context().newCDPSession(page);
+  const logged = new Promise((resolve) => session.on("Runtime.consoleAPICalled", ({ args }) => resolve(args[0])));
+  await session.send("Runtime.enable");
+  await page.evaluate(async () => {
+    const { BloomFilter } = await import("/bloomline.js");
+    console.log(new BloomFilter({ expectedKeys: 1_000_000, seed: 7n }));
+  });
+  const { description, preview } = await logged;
+  assert.equal(description, "BloomFilter");
+  assert.equal(preview.properties.map(({ name, value }) => `${name}: ${value}`).join(), 
+    "blocks: 19440,nModules: 1,k: 6,byteLength: 1244160,seed: 7n");
+});

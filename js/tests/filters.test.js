@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { BloomFilter, BloomView, sizing } from "bloomline";
+import { inspect } from "node:util";
+import { BloomFilter, BloomView, FilterBank, sizing } from "bloomline";
 import { ANIMALS, NUMBERS, golden, randomTexts } from "./support.js";
 
 /** [size, blocks, nModules, k], as in Rust, with the size of `mostModules` from `for_fpr_within`. */
@@ -44,39 +45,90 @@ test("options that are wrong", () => {
     [{ expectedKeys: 10, fpr: 1e-9, mostModules: 1 }, /out of reach: request at least 1.263e-8/],
     [{ expectedKeys: 10, mostModules: 0 }, /the number of modules must be 1 to 16, not 0/],
     [{ expectedKeys: 10, bitsPerKey: 9, mostModules: 17 }, /the number of modules must be 1 to 16, not 17/],
-    [{ expectedKeys: 10, mostModules: 1.5 }, /mostModules is 1.5; give a whole number/],
+    [{ expectedKeys: 10, mostModules: 1.5 }, /mostModules is 1.5: give a whole number/],
     [{ blocks: 5, nModules: 2, k: 1 }, /5 blocks cannot be divided among 2 modules/],
-    [{ blocks: 0, nModules: 0, k: 1 }, /a filter has 1 to/], [{ blocks: 1, nModules: -1, k: 1 }, /nModules is -1; /],
+    [{ blocks: 0, nModules: 0, k: 1 }, /a filter has 1 to/], [{ blocks: 1, nModules: -1, k: 1 }, /nModules is -1: /],
     // These would be ignored.
     [{ expectedKeys: 10, nModules: 1 }, /there is no option nModules beside expectedKeys/],
     [{ blocks: 1, k: 1, fpr: 0.1 }, /there is no option fpr beside blocks/],
     [{ expectedKeys: 10, bitsPerKey: 0 }, /bits per key must be above 0 and at most 64, not 0/],
     [{ expectedKeys: 10, bitsPerKey: 65 }, /bits per key must be above 0 and at most 64, not 65/],
     [{ expectedKeys: 10, bitsPerKey: NaN }, /bits per key must be above 0/],
-    [{ expectedKeys: -1 }, /expectedKeys is -1; /], [{ expectedKeys: 1.5 }, /expectedKeys is 1.5; /],
+    [{ expectedKeys: -1 }, /expectedKeys is -1: /], [{ expectedKeys: 1.5 }, /expectedKeys is 1.5: /],
     [{ expectedKeys: 2 ** 32 }, whole], [{ expectedKeys: NaN }, whole], [{ expectedKeys: Infinity }, whole],
-    [{}, /expectedKeys must be a number, not undefined/], [{ blocks: 1 }, /k must be a number, not undefined/],
-    [{ blocks: 0, k: 6 }, /a filter has 1 to \d+ blocks of 64 bytes/], [{ blocks: 1.5, k: 6 }, /blocks is 1.5; /],
-    [{ blocks: 2 ** 31, k: 6 }, /a filter has 1 to \d+ blocks/], [{ blocks: 2 ** 32, k: 6 }, /blocks is 4294967296; /],
+    [{}, /expectedKeys is undefined: give a whole number/], [{ blocks: 1 }, /k is undefined: give a whole number/],
+    [{ expectedKeys: 10, bitsPerKey: undefined }, /bitsPerKey is undefined: give a number, such as 10/],
+    [{ blocks: 0, k: 6 }, /a filter has 1 to \d+ blocks of 64 bytes/], [{ blocks: 1.5, k: 6 }, /blocks is 1.5: /],
+    [{ blocks: 2 ** 31, k: 6 }, /a filter has 1 to \d+ blocks/], [{ blocks: 2 ** 32, k: 6 }, /blocks is 4294967296: /],
     [{ blocks: 1, k: 0 }, /probes per key must be 1 to 16, not 0/], [{ blocks: 1, k: 17 }, /1 to 16, not 17/],
     [{ expectedKeys: 2 ** 32 - 1, fpr: 1e-5 }, /exceed this machine's address space/],
   ]) {
     assert.throws(() => new BloomFilter(options), { name: /Error$/, message }, JSON.stringify(options));
     assert.throws(() => sizing(options), { name: /Error$/, message }, JSON.stringify(options));
   }
-  for (const options of [
-    undefined, null, 10, "10", { expectedKeys: 10, fpr: 0.1, bitsPerKey: 8 }, { expectedKeys: 10n },
-  ]) {
+  for (const options of [undefined, null, 10, "10", { expectedKeys: 10, fpr: 0.1, bitsPerKey: 8 }]) {
     assert.throws(() => new BloomFilter(options), TypeError);
     assert.throws(() => sizing(options), TypeError);
   }
   for (const seed of [-1n, 2n ** 64n]) {
     assert.throws(
-      () => new BloomFilter({ expectedKeys: 1, seed }), { name: "RangeError", message: /the seed is -?\d+: give / },
+      () => new BloomFilter({ expectedKeys: 1, seed }), { name: "RangeError", message: /^seed is -?\d+n: give / },
     );
   }
-  assert.throws(() => new BloomFilter({ expectedKeys: 1, seed: 5 }), TypeError);
   assert.throws(() => BloomFilter({ expectedKeys: 1 }), TypeError);
+});
+
+/** What is no number, but JavaScript would convert or take as 0, and how errors show it. */
+const NO_NUMBERS = [
+  ["1%", 'the text "1%"'], ["10", 'the text "10"'], ["250M", 'the text "250M"'], ["", 'the text ""'], [10n, "10n"],
+  [null, "null"], [true, "true"], [[10], "an object"], [new Date(0), "an object"],
+];
+
+test("options of other types are errors that say what to write", () => {
+  const whole = "a whole number from 0 to 4294967295";
+  for (const [options, name, what] of [
+    [{}, "expectedKeys", whole], [{ expectedKeys: 10 }, "fpr", "a number, such as 0.01 for 1%"],
+    [{ expectedKeys: 10 }, "bitsPerKey", "a number, such as 10"], [{ expectedKeys: 10 }, "mostModules", whole],
+    [{ k: 6 }, "blocks", whole], [{ blocks: 2 }, "k", whole], [{ blocks: 2, k: 6 }, "nModules", whole],
+  ]) {
+    for (const [value, shown] of NO_NUMBERS) {
+      const wrong = { ...options, [name]: value }, error = { name: "TypeError", message: `${name} is ${shown}: give ${what}` };
+      assert.throws(() => new BloomFilter(wrong), error);
+      assert.throws(() => sizing(wrong), error);
+    }
+  }
+  const filter = new BloomFilter({ blocks: 10, k: 6 });
+  for (const [value, shown] of NO_NUMBERS) {
+    assert.throws(() => filter.fold(value), { name: "TypeError", message: `factor is ${shown}: give ${whole}` });
+  }
+  const seeds = NO_NUMBERS.filter(([value]) => typeof value !== "bigint");
+  for (const [value, shown] of [...seeds, [7, "7"], [7.5, "7.5"]]) {
+    const message = `seed is ${shown}: give a bigint from 0n to 2n ** 64n - 1n`;
+    assert.throws(() => new BloomFilter({ expectedKeys: 1, seed: value }), { name: "TypeError", message });
+  }
+});
+
+test("consoles show what a filter is", () => {
+  const shown = (made) => inspect(made, { breakLength: Infinity }).replace(/, raw: \w+ { __wbg_ptr: \d+ }/, "");
+  const filter = new BloomFilter({ expectedKeys: 1_000_000, fpr: 1e-4, seed: 7n });
+  assert.equal(shown(filter), "BloomFilter { blocks: 38880, nModules: 2, k: 6, byteLength: 2488320, seed: 7n }");
+  assert.equal(shown(new BloomView(filter.toBytes())), shown(filter).replace("Filter", "View"));
+  filter.fold(2);
+  assert.equal(shown(filter), "BloomFilter { blocks: 19440, nModules: 2, k: 6, byteLength: 1244160, seed: 7n }");
+  const bank = new FilterBank(golden("bank-3-slots.bin"));
+  assert.equal(shown(bank), "FilterBank { slots: 3, blocks: 1, k: 6, byteLength: 664, seed: 0n }");
+  assert.deepEqual([filter, bank].map(String), ["[object BloomFilter]", "[object FilterBank]"]);
+  // What they show is not all that they are.
+  const [one, two] = [1, 2].map((key) => (filter.add(key), filter.union(filter)));
+  assert.notDeepEqual(one, two);
+});
+
+test("JSON refuses a filter, and says what to store", () => {
+  const filter = new BloomFilter({ expectedKeys: 10 });
+  for (const made of [filter, new BloomView(filter.toBytes()), new FilterBank(golden("bank-3-slots.bin"))]) {
+    const message = `a ${made.constructor.name} is bytes, which JSON cannot hold: store toBytes(), or the file it is from`;
+    assert.throws(() => JSON.stringify({ made }), { name: "TypeError", message });
+  }
 });
 
 test("seeds", () => {
@@ -134,7 +186,7 @@ test("fold", () => {
   small.addAll(NUMBERS);
   for (const [factor, message] of [
     [5, /96 blocks cannot be folded by 5: use a factor that divides 96/], [0, /cannot be folded by 0/],
-    [1.5, /factor is 1.5; give a whole number/], [-2, /factor is -2; /], [NaN, /factor is NaN/],
+    [1.5, /factor is 1.5: give a whole number/], [-2, /factor is -2: /], [NaN, /factor is NaN/],
   ]) assert.throws(() => large.fold(factor), { message });
   assert.equal(large.blocks, 96);
   large.fold(8);
