@@ -81,7 +81,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let begun = signals::let_writes_fail().map_err(Error::from);
-    match begun.and_then(|()| arguments()).and_then(run) {
+    let code = match begun.and_then(|()| arguments()).and_then(run) {
         Ok(code) => code,
         // The status of a process that SIGPIPE ends, because shells do not report that signal.
         Err(error) if is_pipe_closed(&error) => ExitCode::from(128 + 13),
@@ -89,7 +89,9 @@ fn main() -> ExitCode {
             output::note(format_args!("{error:#}{}", remedy(&error)));
             ExitCode::from(2)
         }
-    }
+    };
+    signals::end_if_any();
+    code
 }
 
 /// The arguments, or what is wrong with them in one line instead of clap's several.

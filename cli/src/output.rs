@@ -343,37 +343,41 @@ impl FileLock {
         signals::watch()?;
         let mut is_noted = false;
         loop {
+            // Before the file is created, so that a signal removes it.
+            let mut locked = signals::locked();
             let file = match open_lock(&path) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 opened => opened.map_err(failed)?,
             };
-            match file.try_lock() {
-                Ok(()) => (),
-                Err(TryLockError::WouldBlock) => {
-                    let in_use = format!("{}: in use by another run", name.display());
-                    if let Some(remedy) = remedy {
-                        return Err(anyhow!("{in_use} ({remedy})"));
+            if let Err(error) = file.try_lock() {
+                drop(locked);
+                match error {
+                    TryLockError::WouldBlock => {
+                        let in_use = format!("{}: in use by another run", name.display());
+                        if let Some(remedy) = remedy {
+                            return Err(anyhow!("{in_use} ({remedy})"));
+                        }
+                        if !is_noted {
+                            note(format_args!("{in_use}, waiting for it to end"));
+                        }
+                        is_noted = true;
+                        file.lock().map_err(failed)?;
                     }
-                    if !is_noted {
-                        note(format_args!("{in_use}, waiting for it to end"));
+                    // Some network file systems have no locks. Two runs at once may then print a line twice, but they
+                    // lose none.
+                    TryLockError::Error(error) => {
+                        static NOTED: Once = Once::new();
+                        let name = name.display();
+                        NOTED.call_once(|| {
+                            note(format_args!(
+                                "{name}: cannot be locked ({error}): let one run use it at a time"
+                            ));
+                        });
                     }
-                    is_noted = true;
-                    file.lock().map_err(failed)?;
                 }
-                // Some network file systems have no locks. Two runs at once may then print a line twice, but they lose
-                // none.
-                Err(TryLockError::Error(error)) => {
-                    static NOTED: Once = Once::new();
-                    let name = name.display();
-                    NOTED.call_once(|| {
-                        note(format_args!(
-                            "{name}: cannot be locked ({error}): let one run use it at a time"
-                        ));
-                    });
-                }
+                locked = signals::locked();
             }
             // The process that held the lock may have removed the file, and a third one may have created it again.
-            let mut locked = signals::locked();
             if is_at(&file, &path) {
                 *locked = Some((TempPath::try_from_path(path)?, file));
                 return Ok(Self(()));

@@ -4,15 +4,20 @@
 use std::fs::File;
 use std::io;
 #[cfg(unix)]
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
+#[cfg(unix)]
+use std::time::{Duration, Instant};
 
 use tempfile::TempPath;
 
 type Action = Box<dyn FnOnce() + Send>;
 
 static BEFORE_END: Mutex<Option<Action>> = Mutex::new(None);
+static FIRST: OnceLock<i32> = OnceLock::new();
+static IS_IMPATIENT: AtomicBool = AtomicBool::new(false);
 
 /// Locks even if another thread has panicked.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -26,10 +31,16 @@ pub fn let_writes_fail() -> io::Result<()> {
     Ok(())
 }
 
-/// Runs `action` before Ctrl-C, SIGTERM or SIGHUP ends the process. A second signal does not wait for it.
+/// Runs `action` before Ctrl-C, SIGTERM or SIGHUP ends the process.
 pub fn before_end(action: impl FnOnce() + Send + 'static) -> io::Result<()> {
     *lock(&BEFORE_END) = Some(Box::new(action));
     watch()
+}
+
+/// Whether a signal came a second or more after the first one. Earlier ones are repetitions: `timeout` signals its child
+/// and then the group, and a terminal that is closed hangs up twice.
+pub fn is_impatient() -> bool {
+    IS_IMPATIENT.load(Relaxed)
 }
 
 /// The temporary file that Ctrl-C, SIGTERM and SIGHUP remove once [`watch`] has been called. There is one at a time.
@@ -62,30 +73,46 @@ pub fn wait_for_end() -> ! {
     }
 }
 
+/// Ends the process by the signal that came while it did its last work, if one did.
+pub fn end_if_any() {
+    #[cfg(unix)]
+    if let Some(&signal) = FIRST.get() {
+        // By the signal itself, so that a shell's loop stops as well.
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
+    }
+}
+
 #[cfg(unix)]
 fn on_signals() -> io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::iterator::Signals;
-    use signal_hook::low_level::emulate_default_handler;
 
     // Signals ignored at the start, by `nohup` or by a shell that put us in the background, stay ignored.
     let ignored = ignored_signals();
     let is_watched = |signal: &i32| ignored.map_or(*signal != SIGHUP, |mask| mask >> (signal - 1) & 1 == 0);
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM].iter().filter(|signal| is_watched(signal)))?;
     thread::spawn(move || {
-        for signal in signals.forever() {
-            // On a thread of its own, so that a second signal finds no action left and ends the process at once.
-            thread::spawn(move || {
-                let action = lock(&BEFORE_END).take();
-                action.into_iter().for_each(|action| action());
-                temporary().take();
-                locked().take();
-                // Ends by the signal itself, so that a shell's loop stops as well.
-                let _ = emulate_default_handler(signal);
-            });
+        let mut signals = signals.forever();
+        let (Some(first), time) = (signals.next(), Instant::now()) else { return };
+        let _ = FIRST.set(first);
+        if thread::Builder::new().spawn(end).is_err() {
+            end(); // there is no thread left to look for further signals
         }
+        let is_late = |_: &i32| time.elapsed() >= Duration::from_secs(1);
+        signals.filter(is_late).for_each(|_| IS_IMPATIENT.store(true, Relaxed));
     });
     Ok(())
+}
+
+#[cfg(unix)]
+fn end() {
+    // All stay locked, so that the main thread waits for the end instead of beginning anew.
+    let mut action = lock(&BEFORE_END);
+    action.take().into_iter().for_each(|action| action());
+    let (mut temporary, mut locked) = (temporary(), locked());
+    temporary.take();
+    locked.take();
+    end_if_any();
 }
 
 /// One bit for each signal, beginning with signal 1. `None` on systems where only unsafe code can read them.

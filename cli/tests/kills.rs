@@ -11,11 +11,17 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Place, exchange, lines, program, stdout};
+use common::{Place, exchange, lines, place, program, stdout};
 
 fn signal(child: &Child, name: &str) {
-    let status = Command::new("sh").args(["-c", &format!("kill -{name} {}", child.id())]).status();
-    assert!(status.expect("kill").success());
+    signals(child, &[name]);
+}
+
+/// Sends these signals within milliseconds. The first one may have ended the process.
+fn signals(child: &Child, names: &[&str]) {
+    let kills = names.iter().map(|name| format!("kill -{name} {}", child.id())).collect::<Vec<_>>();
+    let status = Command::new("sh").args(["-c", &kills.join("; ")]).stderr(Stdio::null()).status();
+    assert!(status.expect("kill").success() || names.len() > 1);
 }
 
 /// Whether the signal ends processes started from here (under `nohup`, SIGHUP does not) and is watched on this system.
@@ -120,6 +126,52 @@ fn an_interrupted_dedup_remembers_what_it_printed() {
     }
 }
 
+const REPEATED: [[&str; 2]; 4] = [["TERM", "TERM"], ["HUP", "HUP"], ["INT", "TERM"], ["TERM", "HUP"]];
+
+/// `timeout` signals its child and then the group, a closed terminal hangs up twice, and a wrapper may pass on a Ctrl-C.
+#[test]
+fn a_repeated_signal_loses_nothing() {
+    let pairs = REPEATED.into_iter().filter(|names| names.iter().all(|name| ends(name)));
+    for (round, names) in pairs.cycle().take(40).enumerate() {
+        let place = Place::new();
+        // Large enough to take some time to write.
+        let mut dedup = place.start("dedup --state s --keys 4e6");
+        exchange(&mut dedup, &lines(0..500), &lines(0..500));
+        signals(&dedup, &names);
+        let (status, text) = ended(dedup);
+        assert!(status.signal().is_some() && text.contains("s: saved"), "{round} {names:?}: {status} {text}");
+        assert_eq!(place.files(), ["s"]);
+        place.feed("dedup -q --state s", lines(0..500)).success().stdout("");
+    }
+}
+
+#[test]
+fn repeated_signals_leave_the_old_file_or_the_new_one() {
+    let place = place();
+    place.run("build -q -o a --keys 1e6 keys").success();
+    place.feed("build -q -o b --like a", "ant\n").success();
+    place.feed("dedup -q --state s --keys 1e6", "ant\n").success();
+    for line in
+        ["build -q -o g --keys 1e6 keys", "merge -q -o g a b", "grow -q -o g s", "fold -q -o g --factor 2 a"]
+    {
+        let start = Instant::now();
+        assert!(place.start(line).wait().unwrap().success());
+        let (mut time, new) = (start.elapsed(), place.read("g"));
+        for names in REPEATED.iter().cycle().take(8) {
+            place.write("g", "old");
+            let command = place.start(line);
+            sleep(time);
+            signals(&command, names);
+            ended(command);
+            let found = place.read("g");
+            assert!(found == b"old" || found == new, "{line}, {names:?}");
+            time = if found == new { time * 7 / 10 } else { time * 13 / 10 };
+        }
+        assert_eq!(place.files(), ["a", "b", "f", "g", "keys", "s"], "{line}");
+        place.remove("g");
+    }
+}
+
 /// Ctrl-C and SIGTERM say whether the state was saved.
 #[test]
 fn an_interrupted_dedup_says_what_became_of_the_state() {
@@ -168,17 +220,17 @@ fn a_dedup_that_cannot_print_does_not_remember() {
     let writer = std::thread::spawn(move || input.write_all(text.as_bytes()));
     output.read_exact(&mut [0]).unwrap();
     sleep(Duration::from_millis(100));
-    // The first signal waits for the reader; a later one does not.
-    signal(&dedup, "TERM");
+    // The first signal waits for the reader, and so do its repetitions; one that comes a second later does not.
+    signals(&dedup, &["TERM", "TERM"]);
     sleep(Duration::from_millis(100));
     assert!(dedup.try_wait().unwrap().is_none());
     wait_until(|| {
-        if dedup.try_wait().unwrap().is_none() {
-            signal(&dedup, "TERM");
-        }
+        signals(&dedup, &["TERM", "TERM"]);
         dedup.try_wait().unwrap().is_some()
     });
-    assert_eq!(dedup.wait().unwrap().signal(), Some(15));
+    let (status, text) = ended(dedup);
+    assert_eq!(status.signal(), Some(15));
+    assert!(text.ends_with("s: not recorded, because output was not written\n"), "{text}");
     assert!(writer.join().unwrap().is_err());
     assert!(place.files().is_empty());
 }

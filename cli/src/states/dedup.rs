@@ -5,7 +5,9 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use std::{mem, thread};
 
 use anyhow::{Error, Result, anyhow, bail, ensure};
 use bloomline::sizing::SCALABLE_MIN_FPR;
@@ -20,8 +22,8 @@ use crate::input::Input;
 use crate::keys::Keys;
 use crate::numbers::{self, counted, grouped, percent};
 use crate::output::{
-    FileLock, NewFile, Printer, followed, io_error, is_printed_to, is_same_file, is_stdout, is_stream,
-    last_note, leads_to, note,
+    FileLock, NewFile, Printer, followed, io_error, is_pipe_closed, is_printed_to, is_same_file, is_stdout,
+    is_stream, last_note, leads_to, note,
 };
 use crate::signals::{self, lock};
 use crate::state::{FPR, Filter, INITIAL_CAPACITY, State, grow_command};
@@ -98,12 +100,37 @@ pub struct Arguments {
     input: Input,
 }
 
-/// What a signal saves.
+/// What was printed, and whether its file has it.
 struct Seen {
-    /// While it is not locked, it has exactly the lines printed so far.
     state: State,
-    /// Whether its file has it as it is now.
     is_saved: bool,
+}
+
+/// What a run is doing when a signal comes.
+enum Doing {
+    /// Waiting for lines. The signal's thread saves what was printed.
+    Reading(Seen),
+    Printing,
+    Saving,
+    /// One of both threads has saved it, or says that it did not.
+    Ending,
+}
+
+impl Doing {
+    /// Does `next` from now on, and returns what the run did before. Waits for the end if a signal ends it.
+    fn change(doing: &Mutex<Self>, next: Self) -> Self {
+        let mut now = lock(doing);
+        if !matches!(*now, Self::Ending) {
+            return mem::replace(&mut now, next);
+        }
+        drop(now);
+        signals::wait_for_end()
+    }
+
+    fn stop_reading(doing: &Mutex<Self>, next: Self) -> Seen {
+        let Self::Reading(seen) = Self::change(doing, next) else { unreachable!("it reads") };
+        seen
+    }
 }
 
 /// Why no more lines are taken.
@@ -136,22 +163,20 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let [mut dropped, mut summary] =
         [Report::create(&arguments.dropped, true)?, Report::create(&arguments.summary, false)?];
     let seed = state.filter.seed();
-    // `None` once saved, or if it must not be.
-    let seen = Arc::new(Mutex::new(Some(Seen { state, is_saved })));
+    let doing = Arc::new(Mutex::new(Doing::Reading(Seen { state, is_saved })));
     if let Some(path) = path.clone() {
-        let (seen, quiet) = (Arc::clone(&seen), arguments.quiet);
-        signals::before_end(move || save_before_end(&seen, &path, quiet))?;
+        let (doing, quiet) = (Arc::clone(&doing), arguments.quiet);
+        signals::before_end(move || save_before_end(&doing, &path, quiet))?;
     }
     let mut printer = Printer::new();
     let mut keys = Keys::new(&input, "reading", arguments.quiet);
     let (mut hashes, mut is_new, mut lines) = (Vec::new(), Vec::new(), Vec::new());
     let (mut n_lines, mut n_printed) = (0, 0);
-    // Not locked while waiting for input, so that a signal can save the state.
     let ended = loop {
         let Some(chunk) = keys.next_chunk() else { break Ok(()) };
         let hashed = chunk.hash(seed, &mut hashes);
-        let mut seen = lock(&seen);
-        let Some(Seen { state, is_saved }) = seen.as_mut() else { signals::wait_for_end() };
+        let mut seen = Doing::stop_reading(&doing, Doing::Printing);
+        let Seen { state, is_saved } = &mut seen;
         let (n_new, stop) = insert_all(&mut state.filter, &hashes, limit - state.keys, &mut is_new);
         let mut print = || {
             if let Some(dropped) = &mut dropped {
@@ -164,30 +189,37 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             printer.print(&lines)
         };
         if let Err(error) = print() {
-            *seen = None;
-            return Err(error);
+            Doing::change(&doing, Doing::Ending);
+            return Err(not_recorded(path.as_deref(), error));
         }
         state.keys += n_new;
         *is_saved &= n_new == 0;
         n_printed += n_new;
         n_lines += is_new.len() as u64;
-        match stop {
-            None if hashed.is_err() => break hashed,
-            None => (),
-            Some(Stop::Full) => break Err(full(arguments, state)),
-            Some(Stop::Refused(error)) => break Err(refused(error, path.is_some())),
+        let ended = match stop {
+            None => hashed,
+            Some(Stop::Full) => Err(full(arguments, state)),
+            Some(Stop::Refused(error)) => Err(refused(error, path.is_some())),
+        };
+        Doing::change(&doing, Doing::Reading(seen));
+        if ended.is_err() {
+            break ended;
         }
     };
     let is_whole = keys.end();
-    let mut seen = lock(&seen);
-    let Some(Seen { state, is_saved }) = seen.take() else { signals::wait_for_end() };
+    let Seen { state, is_saved } = Doing::stop_reading(&doing, Doing::Saving);
     // A first run that printed nothing and failed leaves no state, which would bind the next run to its options.
     let is_wanted = n_printed > 0 || ended.is_ok() && is_whole;
-    if let Some(path) = path.as_ref().filter(|_| !is_saved && is_wanted) {
-        // What is lost is among the dropped lines, after a power failure too. A pipe cannot be synced.
-        let _ = dropped.as_ref().map(|dropped| dropped.file.sync_all());
-        save(&state, path)?;
-    }
+    let saved = match path.as_ref().filter(|_| !is_saved && is_wanted) {
+        Some(path) => {
+            // What is lost is among the dropped lines, after a power failure too. A pipe cannot be synced.
+            let _ = dropped.as_ref().map(|dropped| dropped.file.sync_all());
+            save(&state, path)
+        }
+        None => Ok(()),
+    };
+    Doing::change(&doing, Doing::Ending);
+    saved.map_err(|error| not_recorded(path.as_deref(), error))?;
     ended?;
     let mut fpr = state.filter.estimated_fpr();
     if state.keys > most_keys {
@@ -323,28 +355,46 @@ fn save(state: &State, path: &Path) -> Result<()> {
     NewFile::create(path)?.write(|file| state.write_to(file))
 }
 
+/// What to report if lines were printed, or some of them, and the state does not have them.
+fn not_recorded(path: Option<&Path>, error: Error) -> Error {
+    let Some(path) = path.map(Path::display) else { return error };
+    if is_pipe_closed(&error) {
+        note(format_args!("{path}: not recorded, because the reader of the output has exited"));
+        return error;
+    }
+    anyhow!("{path}: not recorded: {error:#}")
+}
+
 /// Saves the state when a signal ends the process, and says whether that was possible.
-fn save_before_end(seen: &Mutex<Option<Seen>>, path: &Path, quiet: bool) {
-    let name = path.display();
-    let mut seen = match seen.try_lock() {
-        Ok(seen) => seen,
-        Err(TryLockError::Poisoned(error)) => error.into_inner(),
-        Err(TryLockError::WouldBlock) => {
-            if !quiet {
-                last_note(format_args!(
-                    "{name}: saved once output is written; a second signal ends without saving"
-                ));
+fn save_before_end(doing: &Mutex<Doing>, path: &Path, quiet: bool) {
+    let (name, mut n_waits) = (path.display(), 0);
+    let seen = loop {
+        let mut now = lock(doing);
+        match mem::replace(&mut *now, Doing::Ending) {
+            Doing::Reading(seen) => break seen,
+            Doing::Printing if signals::is_impatient() => {
+                return last_note(format_args!("{name}: not recorded, because output was not written"));
             }
-            seen.lock().unwrap_or_else(PoisonError::into_inner)
+            // The main thread says so, unless nobody reads that.
+            Doing::Ending => return thread::sleep(Duration::from_secs(1)),
+            printing_or_saving => *now = printing_or_saving,
         }
+        let is_printing = matches!(*now, Doing::Printing);
+        drop(now);
+        n_waits += 1;
+        if n_waits == 100 && is_printing && !quiet {
+            last_note(format_args!(
+                "{name}: saved once output is written; another signal ends without saving"
+            ));
+        }
+        thread::sleep(Duration::from_millis(10));
     };
-    let text = match seen.take() {
-        None => return,
-        Some(Seen { is_saved: true, .. }) => "nothing new was printed",
-        Some(Seen { state: State { keys: 0, .. }, .. }) => "not made, as nothing was printed",
-        Some(Seen { state, .. }) => match save(&state, path) {
+    let text = match seen {
+        Seen { is_saved: true, .. } => "nothing new was printed",
+        Seen { state: State { keys: 0, .. }, .. } => "not made, as nothing was printed",
+        Seen { state, .. } => match save(&state, path) {
             Ok(()) => "saved, with all lines that were printed",
-            Err(error) => return last_note(format_args!("{name}: NOT saved: {error:#}")),
+            Err(error) => return last_note(format_args!("{name}: not recorded: {error:#}")),
         },
     };
     if !quiet {
