@@ -29,10 +29,8 @@ use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 /// | 16 | 0.63 | 0.20 | 0.063 | 0.020 | 0.0063 |
 /// | 24 | 0.51 | 0.16 | 0.051 | 0.016 | 0.0051 |
 ///
-/// or √((e^ρ − 1 − ρ) · m)/k keys, where ρ = k·n/m is the number of probes per bit in m bits. In blocks it is 1%
-/// larger at ρ = 1, 4% at 2 and 8% at 3. With fewer than a hundred keys, an estimate is off by more than four
-/// standard errors about once in a thousand times, and five times in a thousand in a filter of few lanes that is nearly
-/// full.
+/// or √((e^ρ − 1 − ρ) · m)/k keys, where ρ = k·n/m is the number of probes per bit in m bits. With fewer than a hundred
+/// keys, an estimate is off by more than four standard errors about once in a thousand times.
 ///
 /// The hashes must be as good as random. [`hash_key`](crate::hash_key) makes such hashes.
 ///
@@ -41,10 +39,6 @@ use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 /// Estimates go up to 3.8 probes per bit. At 10 bits per key and k = 6, these are 6 times the keys that the filter was
 /// sized for, and at 16 bits per key and k = 12, 5 times. For fuller filters the estimate is `None`, and the number of
 /// keys may be any above that.
-///
-/// To be exact, there is no estimate if more than a quarter of the lanes of a [`BloomFilter`](crate::BloomFilter) are
-/// full, or if the number of clear bits is less than four plus a fiftieth of all bits. The four are for filters of one
-/// to five lanes, whose range ends at 2 to 3.8 probes per bit because of them.
 ///
 /// # Keys that two filters have in common
 ///
@@ -66,13 +60,9 @@ use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 ///
 /// # Sources
 ///
-/// For standard filters, −m/k · ln(1 − ones/m) (Swamidass and Baldi, "Mathematical correction for fingerprint
-/// similarity measures to improve chemical retrieval", 2007), with the variance of linear counting (Whang,
-/// Vander-Zanden and Taylor, "A linear-time probabilistic counting algorithm for database applications", 1990). Unions
-/// and intersections are computed from these (Papapetrou, Siberski and Nejdl, "Cardinality estimation and dynamic
-/// length adaptation for Bloom filters", 2010). For blocks, each lane of 64 bits is treated as a coupon collector,
-/// which needs no model of how unevenly keys fill the blocks. On average, x set bits stand for 64/64 + 64/63 + … (x
-/// terms) probes.
+/// For standard filters, −m/k · ln(1 − ones/m) (Swamidass and Baldi, 2007), with the variance of linear counting (Whang,
+/// Vander-Zanden and Taylor, 1990), and for unions and intersections Papapetrou, Siberski and Nejdl (2010). For blocks,
+/// each lane of 64 bits is a coupon collector, in which x set bits stand for 64/64 + 64/63 + … (x terms) probes.
 ///
 /// # Examples
 ///

@@ -49,11 +49,9 @@ use crate::view::{check_modules, check_placing};
 /// modules](crate::sizing#modules).
 ///
 /// A lookup probes all filters, so it is slower the more there are. In seven, it is two to three times slower than in
-/// one if you look up by key, and four to seven times if by hash, most in large filters.
-/// [`contains_batch`](Self::contains_batch) overlaps the waits for memory.
-///
-/// An initial capacity that is far too low makes lookups slower, because each doubling adds a filter. One that is too
-/// high costs its memory.
+/// one if you look up by key, and four to seven times if by hash. [`contains_batch`](Self::contains_batch) overlaps the
+/// waits for memory. So an initial capacity that is far too low makes lookups slower, and one that is too high costs its
+/// memory.
 ///
 /// # Examples
 ///
