@@ -8,15 +8,15 @@ use std::error::Error;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 use std::{env, process, str, thread};
 
-use bloomline::{FilterBuilder, OwnedView, SharedSlice};
+use bloomline::{FilterBuilder, OwnedView};
+use bytes::Bytes;
 use memmap2::Mmap;
 
 struct Table {
-    rows: SharedSlice<Mmap>,
-    filter: OwnedView<SharedSlice<Mmap>>,
+    rows: Bytes,
+    filter: OwnedView<Bytes>,
 }
 
 impl Table {
@@ -36,18 +36,20 @@ impl Table {
 
     fn open(path: &Path) -> Result<Self, Box<dyn Error>> {
         // SAFETY: Nobody changes the file while it is mapped.
-        let file = Arc::new(unsafe { Mmap::map(&File::open(path)?)? });
+        let file = Bytes::from_owner(unsafe { Mmap::map(&File::open(path)?)? });
         let (table, start) = file.split_last_chunk().ok_or("not a table: too short")?;
         let (start, end) = (usize::try_from(u64::from_le_bytes(*start))?, table.len());
-        let filter = OwnedView::from_standalone(SharedSlice::new(Arc::clone(&file), start..end)?)?;
-        Ok(Self { rows: SharedSlice::new(Arc::clone(&file), 0..start)?, filter })
+        if start > end {
+            return Err("not a table: the filter would start behind its end".into());
+        }
+        Ok(Self { rows: file.slice(..start), filter: OwnedView::from_standalone(file.slice(start..end))? })
     }
 
     fn get(&self, key: u64) -> Option<&str> {
-        if !self.filter.as_view().contains(key) {
+        if !self.filter.contains(key) {
             return None; // definitely absent
         }
-        let rows = str::from_utf8(self.rows.as_ref()).ok()?;
+        let rows = str::from_utf8(&self.rows).ok()?;
         rows.lines().find_map(|row| row.strip_prefix(&format!("{key} ")))
     }
 }

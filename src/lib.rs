@@ -22,7 +22,7 @@
 //! | [`BloomFilter`] | insert and look up keys, if you know their number roughly |
 //! | [`FilterBuilder`] | build a filter of keys whose number you don't know in advance |
 //! | [`BloomView`] | look up keys in bytes that you borrow |
-//! | [`OwnedView`] | look up keys in bytes that the view keeps: part of a mapped file ([`SharedSlice`]), a cache entry ([`AlignedBytes`]) |
+//! | [`OwnedView`] | look up keys in bytes that the view keeps: part of a mapped file (`bytes::Bytes`), a cache entry ([`AlignedBytes`]) |
 //! | [`AtomicBloomFilter`] | insert and look up from many threads at once |
 //! | [`bank`] | find out which of many filters have a key, by one lookup |
 //! | [`variants`] | remove keys, grow without limit, use fewer bits per key, or queue URLs |
@@ -84,8 +84,8 @@
 //! ```
 //!
 //! Compact bytes, which are the filter's bits and one byte, rely on the checksum of the table. If a file has no
-//! checksum, append the filter's standalone bytes instead, and open them as an [`OwnedView`] of a [`SharedSlice`] of
-//! the mapped file, as the example `table` does.
+//! checksum, append the filter's standalone bytes instead, and open them as an [`OwnedView`] of the mapped
+//! file, as the example `table` does.
 //!
 //! [`sstable::FilterPolicy`] does the same in the shape of LevelDB's filter policies. [`embedding`] is a guide for
 //! owners of a table format.
@@ -258,8 +258,6 @@ mod modules;
 mod owned_view;
 #[cfg(feature = "serde")]
 mod serde;
-#[cfg(target_has_atomic = "ptr")]
-mod shared_slice;
 pub mod sizing;
 pub mod sstable;
 mod standalone;
@@ -279,8 +277,6 @@ pub use kernel::Kernel;
 pub use key::Key;
 pub use kind::StandaloneKind;
 pub use owned_view::OwnedView;
-#[cfg(target_has_atomic = "ptr")]
-pub use shared_slice::SharedSlice;
 pub use sizing::Sizing;
 pub use view::BloomView;
 

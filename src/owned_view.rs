@@ -15,9 +15,9 @@ use crate::view::BloomView;
 ///
 /// | the bytes are | `B` |
 /// |---|---|
-/// | a part of a mapped file or of other shared bytes | [`SharedSlice`](crate::SharedSlice) |
+/// | a part of a mapped file or of other shared bytes | `bytes::Bytes`, by its `from_owner` and `slice` |
 /// | in a cache of filters, read or copied into memory of their own | [`AlignedBytes`](crate::AlignedBytes) |
-/// | anything else that is `AsRef<[u8]>` | `Arc<[u8]>`, `bytes::Bytes`, `Vec<u8>` |
+/// | anything else that is `AsRef<[u8]>` | `Arc<[u8]>`, `Vec<u8>` |
 ///
 /// The bytes are checked when they are opened, as by a [`BloomView`], but not copied. A lookup costs less than a
 /// nanosecond more than in a view.

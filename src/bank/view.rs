@@ -17,9 +17,9 @@ use crate::sizing::Sizing;
 /// A bank read in place from its standalone bytes, without copying, or a [`FilterBank`](crate::bank::FilterBank)
 /// borrowed.
 ///
-/// The bytes are borrowed if `B` is `&[u8]`. The view keeps them if `B` is a [`SharedSlice`](crate::SharedSlice) of a
-/// mapped file, [`AlignedBytes`](crate::AlignedBytes), `Arc<[u8]>` or something else that is `AsRef<[u8]>`. `as_ref`
-/// must return the same bytes each time. If it returns fewer, all slots possibly have every key.
+/// The bytes are borrowed if `B` is `&[u8]`. The view keeps them if `B` is `bytes::Bytes`, such as a part of a mapped
+/// file, [`AlignedBytes`](crate::AlignedBytes), `Arc<[u8]>` or something else that is `AsRef<[u8]>`. `as_ref` must
+/// return the same bytes each time. If it returns fewer, all slots possibly have every key.
 ///
 /// # Examples
 ///
