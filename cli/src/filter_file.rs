@@ -13,6 +13,7 @@ use memmap2::Mmap;
 use crate::input::{is_stdin, name_of};
 use crate::output::io_error;
 use crate::state::{FilterView, State};
+use crate::streams;
 
 /// The bytes of a filter file.
 pub struct FilterFile {
@@ -56,7 +57,7 @@ impl FilterFile {
     /// Opens a file, or standard input if it is called -.
     pub fn open(path: &Path) -> Result<Self> {
         let name = name_of(path);
-        let bytes = if is_stdin(path) { all_bytes(io::stdin()) } else { bytes_of(path) };
+        let bytes = if is_stdin(path) { streams::input().and_then(all_bytes) } else { bytes_of(path) };
         let bytes = bytes.map_err(|error| io_error(&name, &error))?;
         Ok(Self { name, bytes })
     }

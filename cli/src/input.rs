@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, ErrorKind, Read};
+use std::io::{ErrorKind, Read};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,7 @@ use clap::Args;
 
 use crate::numbers::count_from_1;
 use crate::output::{io_error, is_read_from, is_same_file};
+use crate::streams;
 
 // Files, and how to read them. Commands flatten it last, because its heading counts for all options after it.
 #[derive(Args, Clone)]
@@ -106,7 +107,7 @@ fn names(list: &Path) -> Result<Vec<PathBuf>> {
     let name = name_of(list);
     let mut text = Vec::new();
     let read = if is_stdin(list) {
-        io::stdin().read_to_end(&mut text)
+        streams::input().and_then(|mut stdin| stdin.read_to_end(&mut text))
     } else {
         File::open(list).and_then(|mut file| file.read_to_end(&mut text))
     };
@@ -173,14 +174,15 @@ impl Input {
 
     /// Fails now if a file cannot be read, instead of after an hour of reading the first one.
     pub fn check(&self) -> Result<()> {
-        for file in self.files.iter().filter(|file| !is_stdin(file)) {
+        for file in &self.files {
             // A pipe is not opened, because that would wait for its writer.
             let opened = match fs::metadata(file) {
+                _ if is_stdin(file) => streams::input().map(drop),
                 Ok(metadata) if metadata.is_file() => File::open(file).map(drop),
                 Ok(metadata) if metadata.is_dir() => Err(ErrorKind::IsADirectory.into()),
                 other => other.map(drop),
             };
-            opened.map_err(|error| io_error(file.display(), &error))?;
+            opened.map_err(|error| io_error(name_of(file), &error))?;
         }
         Ok(())
     }

@@ -15,9 +15,10 @@ use crate::decompress::{READ, decompressed, read_error};
 use crate::guard::refuse_as_lines;
 use crate::input::{Input, KeyRule, is_stdin, total_bytes};
 use crate::numbers::counted;
-use crate::output::{io_error, is_output, note, stdin};
+use crate::output::{io_error, is_output, note};
 use crate::progress::Progress;
 use crate::signals::lock;
+use crate::streams::{self, stdin};
 
 /// Some whole lines of one file, with what ends them.
 pub struct Chunk<'a> {
@@ -371,7 +372,7 @@ impl<'a> Reader<'a> {
         const ALSO_OUTPUT: &str = "is also the output, which would be read as input (write to another file)";
         let source: Box<dyn Read + Send> = if is_stdin(file) {
             ensure!(!stdin().is_ok_and(|stdin| is_output(&stdin)), "{name}: {ALSO_OUTPUT}");
-            Box::new(io::stdin())
+            streams::input().map_err(failed)?
         } else {
             let mut opened = File::open(file).map_err(failed)?;
             ensure!(!is_output(&opened), "{name}: {ALSO_OUTPUT}");

@@ -13,6 +13,7 @@ mod progress;
 mod shell;
 mod signals;
 mod state;
+mod streams;
 
 mod filters {
     pub mod build;

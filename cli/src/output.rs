@@ -6,8 +6,6 @@ use std::fmt;
 use std::fs::{self, File, Metadata, TryLockError};
 use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
 #[cfg(unix)]
-use std::os::fd::AsFd;
-#[cfg(unix)]
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf, absolute};
 use std::sync::{Once, mpsc};
@@ -21,6 +19,7 @@ use tempfile::TempPath;
 
 use crate::progress::suspended;
 use crate::signals;
+use crate::streams::{stdin, stdout};
 
 /// Prints a line to standard error. If that fails, there is nowhere to report it.
 pub fn note(text: fmt::Arguments) {
@@ -112,25 +111,6 @@ fn write_error(name: impl fmt::Display, error: io::Error) -> Error {
 /// Whether the reader of an output has exited, as `head` does, which is not an error to report.
 pub fn is_pipe_closed(error: &Error) -> bool {
     error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == ErrorKind::BrokenPipe)
-}
-
-/// Standard input or output, unbuffered.
-#[cfg(unix)]
-fn unbuffered(stream: &impl AsFd) -> io::Result<File> {
-    stream.as_fd().try_clone_to_owned().map(File::from)
-}
-
-#[cfg(not(unix))]
-fn unbuffered<T>(_: &T) -> io::Result<File> {
-    Err(ErrorKind::Unsupported.into())
-}
-
-pub fn stdin() -> io::Result<File> {
-    unbuffered(&io::stdin())
-}
-
-fn stdout() -> io::Result<File> {
-    unbuffered(&io::stdout())
 }
 
 /// Where a regular file is, whatever its name.
@@ -249,13 +229,13 @@ pub fn is_stdout(name: &Path) -> bool {
     ["-", "/dev/stdout"].iter().any(|stdout| name.as_os_str() == *stdout)
 }
 
-/// Fails if a filter and JSON would both be written to standard output.
+/// Fails now if JSON cannot be printed, because standard output is closed or is for a filter.
 pub fn check_json(json: bool, output: &Path) -> Result<()> {
     ensure!(
         !json || !is_stdout(output),
         "--json: standard output is for the filter (write the filter to a file)"
     );
-    Ok(())
+    if json { Printer::new().print("") } else { Ok(()) }
 }
 
 fn open_stream(name: &Path) -> io::Result<File> {

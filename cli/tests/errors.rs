@@ -245,20 +245,87 @@ fn full_disks() {
         "$b check f keys >/dev/full",
         "$b check -c f keys >/dev/full",
         "$b dedup keys >/dev/full",
+        "$b dedup --state s keys >/dev/full",
         "$b plan --keys 9 --fpr 1% >/dev/full",
         "$b info f >/dev/full",
         "$b man >/dev/full",
     ] {
         place.refuses_in_shell(line, &["standard output: ", full]);
     }
-    let text = "s: not recorded: standard output: ";
-    place.refuses_in_shell("$b dedup --state s keys >/dev/full", &[text, full]);
     // A file that may not grow past 512 bytes.
     place.refuses_in_shell("ulimit -f 1; exec $b build -o f keys", &["f: File too large (free some space"]);
     let line = "ulimit -f 1; exec $b dedup -q --state s --keys 1e4 keys >/dev/null";
     place.refuses_in_shell(line, &["s: not recorded: s: File too large"]);
     let dedup = place.sh("ulimit -f 1; $b dedup -q keys >much").code(2);
     dedup.stderr(contains("standard output: File too large"));
+    let dedup = place.sh("ulimit -f 1; $b dedup -q --state s keys >much").code(2);
+    dedup.stderr(contains("s: not recorded: standard output: File too large"));
+    assert_eq!(place.files(), ["f", "keys", "much"]);
+}
+
+/// Rust opens /dev/null in place of closed ones: an empty input, and an output that takes all.
+#[test]
+fn streams_that_are_closed() {
+    let place = place();
+    place.write("s", "");
+    place.run("grow -o s --replace-state --fpr 2% f").success();
+    let input = "standard input: closed, or a directory (redirect it, or name a file)";
+    for command in [
+        "build -o f",
+        "build -o f --keys 9 keys -",
+        "build -o f --like - keys",
+        "build -o f --files0-from -",
+        "dedup",
+        "dedup --state s",
+        "dedup --files0-from -",
+        "check f",
+        "check - keys",
+        "info -",
+        "estimate - f",
+        "merge -o f - f",
+        "fold -o f --factor 2 -",
+    ] {
+        place.refuses_in_shell(format!("$b {command} <&-"), &[input]);
+    }
+    place.refuses_in_shell("$b build -o f /dev/stdin <&-", &["/dev/stdin: ", "s a directory"]);
+    let output = "standard output: closed, or a directory (redirect it)";
+    for command in [
+        "dedup keys",
+        "dedup --state t keys",
+        "dedup --dropped s keys",
+        "check f keys",
+        "check -c f keys",
+        "check --json f keys",
+        "build -o f --json keys",
+        "merge -o f --json f f",
+        "fold -o f --json --factor 2 f",
+        "grow -o g --json --fpr 2% f",
+        "info f",
+        "estimate f f",
+        "plan --keys 9 --fpr 1%",
+        "man",
+        "completions bash",
+        "help build",
+        "--version",
+    ] {
+        place.refuses_in_shell(format!("$b {command} >&-"), &[output]);
+    }
+    place.refuses_in_shell("$b build -o - keys >&-", &["-: closed, or a directory"]);
+    place.refuses_in_shell("$b build -o /dev/stdout keys >&-", &["/dev/stdout: closed, or a directory"]);
+    // Those that no command uses do not matter, nor does standard error, nor are devices closed streams.
+    for line in [
+        "$b build -o g keys <&- >&- 2>&-",
+        "$b build -o g keys 2>/dev/full",
+        "$b check -q f keys <&- >&- 2>&-",
+        "$b dedup --state t keys <&- 2>&- | cmp - keys && rm t",
+        "$b dedup --state t keys 2>/dev/full | cmp - keys && rm t",
+        "$b build -o g </dev/null",
+        "$b build -o g 0<>/dev/null",
+        "$b dedup keys >/dev/null",
+        "$b dedup keys 1<>/dev/null",
+    ] {
+        place.sh(line).success().stderr(contains("closed").not());
+    }
 }
 
 #[test]

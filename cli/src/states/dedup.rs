@@ -140,6 +140,9 @@ enum Stop {
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let mut printer = Printer::new();
+    // Fails now if standard output is closed.
+    printer.print("")?;
     let input = arguments.input.resolve()?;
     // Resolved once, because a link that is changed meanwhile would lead to a state that is not locked.
     let path = arguments.state.as_deref().map(followed).transpose()?;
@@ -168,7 +171,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let (doing, quiet) = (Arc::clone(&doing), arguments.quiet);
         signals::before_end(move || save_before_end(&doing, &path, quiet))?;
     }
-    let mut printer = Printer::new();
     let mut keys = Keys::new(&input, "reading", arguments.quiet);
     let (mut hashes, mut is_new, mut lines) = (Vec::new(), Vec::new(), Vec::new());
     let (mut n_lines, mut n_printed) = (0, 0);
