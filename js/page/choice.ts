@@ -1,6 +1,7 @@
 // What the reader chose in "Size", and its form in the page's address.
 
 import type { Size } from "../src/index.js";
+import { parse } from "./numbers.js";
 
 export interface Choice {
   keys: number;
@@ -26,7 +27,7 @@ export function fromHash(hash: string): Choice {
   const parameters = new URLSearchParams(hash.replace(/^#/, ""));
   const number = (name: "keys" | "fpr" | "bits") => {
     const text = parameters.get(name)?.trim();
-    const value = text ? Number(text) : NaN;
+    const value = text ? parse(text) : NaN;
     return Number.isFinite(value) ? value : FIRST[name];
   };
   const by = parameters.has("bits") ? "bits" : "fpr";

@@ -35,13 +35,19 @@ export function size(bytes: number): string {
   return `${unit === 0 ? whole.format(bytes) : short.format(bytes)} ${units[unit]}`;
 }
 
-/** A number as people type it: 1,000,000 or 1_000_000 or 1e6 or 0.1%. NaN if it is not a number, as 0,1. */
+const POWERS: Record<string, string> = { k: "e3", K: "e3", M: "e6", G: "e9", T: "e12", P: "e15", E: "e18" };
+
+/**
+ * A number as people type it: 1,000,000 or 1_000_000 or 1e6 or 1M, as on the command line, and with spaces and
+ * apostrophes. NaN if it is not a number, as 0,1, because a comma may be meant as a decimal point.
+ */
 export function parse(text: string): number {
-  const digits = text.replace(/[\s_'’]/g, "").replace(/,(?=\d{3}(?!\d))/g, "").replace(/%$/, "");
-  return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(digits) ? Number(digits) : NaN;
+  const digits = text.replace(/[\s_'’]/g, "").replace(/[kKMGTPE]$/, (unit) => POWERS[unit] ?? "");
+  const ungrouped = digits.replace(/^\d{1,3}(,\d{3})+(?=e\d+$|$)/, (groups) => groups.replaceAll(",", ""));
+  return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(ungrouped) ? Number(ungrouped) : NaN;
 }
 
-/** A number in the source code of Rust, JavaScript and Python: 1_000_000 */
+/** A number in the source code of Rust, Python, JavaScript and Java: 1_000_000 */
 export function source(number: number): string {
   return count(number).replaceAll(",", "_");
 }

@@ -3,7 +3,7 @@
 import { sizing } from "../src/index.js";
 import { Chart, fillTable, rateAt, rateOf } from "./chart.js";
 import { type Choice, sizeOf } from "./choice.js";
-import { after, byId, choose, chosen, complain, messageOf, onChoice, perFrame, say } from "./dom.js";
+import { after, byId, choose, chosen, complain, make, messageOf, onChoice, perFrame, say } from "./dom.js";
 import { count, parse, percent, plain, rounded, size as sizeText, source } from "./numbers.js";
 
 export type Sizing = ReturnType<typeof sizing>;
@@ -29,7 +29,8 @@ interface FieldOptions {
   /** What the text shows is the value times this. */
   times: number;
   unit: string;
-  /** What to say of a text that is no number. */
+  accepts(value: number): boolean;
+  /** What to say of a text that is no such number. */
   expected: string;
   changed(): void;
 }
@@ -50,7 +51,7 @@ class Field {
     Object.assign(this.slider, { min: "0", max: String(options.values.length - 1), step: "1" });
     this.input.addEventListener("input", () => {
       // Division leaves digits that nobody typed: 0.07 / 100 is 0.0007000000000000001.
-      this.#value = Number((parse(this.input.value) / options.times).toPrecision(12));
+      this.#value = Number((parse(this.input.value.replace(options.unit, "")) / options.times).toPrecision(12));
       this.#slide();
       options.changed();
     });
@@ -73,15 +74,15 @@ class Field {
 
   /** What is wrong with the text itself. */
   get problem(): string {
-    return Number.isNaN(this.#value) ? this.#options.expected : "";
+    return this.#options.accepts(this.#value) ? "" : this.#options.expected;
   }
 
   #write(): void {
-    if (!this.problem) this.input.value = plain(this.#value * this.#options.times);
+    if (!Number.isNaN(this.#value)) this.input.value = plain(this.#value * this.#options.times);
   }
 
   #slide(): void {
-    if (this.problem) return;
+    if (Number.isNaN(this.#value)) return;
     const { values, times, unit } = this.#options;
     const distance = (value: number) => Math.abs(Math.log(value / this.#value));
     let nearest = 0;
@@ -98,15 +99,18 @@ export function startSizes(first: Choice, changed: (choice: Choice, size: Sizing
   const update = perFrame(() => show(true));
   const fields = {
     keys: new Field("keys", {
-      values: scale(10, 1e9), times: 1, unit: "", expected: "Give a number, such as 1,000,000.", changed: update,
+      values: scale(10, 1e9), times: 1, unit: "",
+      accepts: (keys) => Number.isInteger(keys) && keys >= 0 && keys < 2 ** 32,
+      expected: "Give a whole number up to 4,294,967,295, such as 1,000,000 or 250M.", changed: update,
     }),
     fpr: new Field("fpr", {
-      values: scale(1e-5, 0.3).reverse(), times: 100, unit: "%", expected: "Give a percentage, such as 0.1.",
-      changed: update,
+      values: scale(1e-5, 0.3).reverse(), times: 100, unit: "%", accepts: (fpr) => fpr > 0 && fpr < 1,
+      expected: "Give a percentage between 0 and 100, such as 0.1.", changed: update,
     }),
     bits: new Field("bits", {
       values: Array.from({ length: 301 }, (_, i) => (i + 20) / 10), times: 1, unit: "",
-      expected: "Give a number, such as 10.", changed: update,
+      accepts: (bits) => bits > 0 && bits <= 64, expected: "Give a number above 0 and up to 64, such as 10.",
+      changed: update,
     }),
   };
   let size: Sizing | undefined;
@@ -139,7 +143,8 @@ export function startSizes(first: Choice, changed: (choice: Choice, size: Sizing
       try {
         size = sizing(sizeOf(now));
       } catch (error) {
-        problems[isBad(now) ? now.by : "keys"] = explained(messageOf(error));
+        const message = messageOf(error);
+        problems[message.includes("out of reach") ? now.by : "keys"] = explained(message);
       }
     }
     for (const [name, field] of Object.entries(fields)) complain(field.input, field.error, problems[name]);
@@ -163,20 +168,10 @@ export function startSizes(first: Choice, changed: (choice: Choice, size: Sizing
   return { set };
 }
 
-/** Whether the rate or the bits per key, not the number of keys, have no size. */
-function isBad(choice: Choice): boolean {
-  try {
-    sizing(sizeOf(choice, 1));
-    return false;
-  } catch {
-    return true;
-  }
-}
-
-/** WebAssembly is the machine of the package's message, not the reader's. */
+/** Rates are in per cent here, and WebAssembly is the machine of the package's message, not the reader's. */
 function explained(message: string): string {
-  return message.includes("address space")
-    ? `${message}. In a browser a filter has at most 2 GiB, in a 64-bit program more.` : message;
+  return message.replace(/[\d.]+e-\d+/g, (rate) => `${Number((100 * Number(rate)).toPrecision(6))}%`)
+    .replace(/address space.*/, "$&. In a browser a filter has at most 2 GiB, in a 64-bit program more.");
 }
 
 function summary(size: Sizing | undefined): string {
@@ -203,15 +198,26 @@ function showFacts(size: Sizing | undefined): void {
 function showCode(choice: Choice | undefined): void {
   byId("size-code").hidden = !choice;
   if (!choice) return;
-  const { by, bits } = choice;
-  const [keys, fpr] = [source(choice.keys), plain(choice.fpr).replaceAll(",", "")];
-  // Rust takes no integer for a floating-point number.
-  const float = Number.isInteger(bits) ? `${bits}.0` : String(bits);
-  const lines = by === "fpr"
-    ? [`BloomFilter::with_fpr(${keys}, ${fpr})?`, `new BloomFilter({ expectedKeys: ${keys}, fpr: ${fpr} })`,
-      `BloomFilter(${keys}, ${fpr})`]
-    : [`BloomFilter::with_bits_per_key(${keys}, ${float})?`,
-      `new BloomFilter({ expectedKeys: ${keys}, bitsPerKey: ${bits} })`,
-      `BloomFilter.with_bits_per_key(${keys}, ${bits})`];
-  byId("size-code").querySelectorAll("code").forEach((code, i) => say(code, lines[i] ?? ""));
+  const { keys, by, bits } = choice;
+  const [grouped, fpr] = [source(keys), plain(choice.fpr).replaceAll(",", "")];
+  // Rust takes no integer for a floating-point number, and Java no integer of more than 31 bits without its L.
+  const [float, long] = [Number.isInteger(bits) ? `${bits}.0` : bits, keys < 2 ** 31 ? grouped : `${grouped}L`];
+  const code = by === "fpr" ? {
+    "Rust": `BloomFilter::with_fpr(${grouped}, ${fpr})?`,
+    "Python": `BloomFilter(${grouped}, ${fpr})`,
+    "JavaScript": `new BloomFilter({ expectedKeys: ${grouped}, fpr: ${fpr} })`,
+    "Java": `new BloomFilter(${long}, ${fpr})`,
+    "C": `bloomline_filter_with_fpr(${keys}, ${fpr})`,
+    "SQL": `bloom_filter(key, ${keys}, ${fpr})`,
+    "Command line": `bloomline build --keys ${keys} --fpr ${fpr} -o keys.bloom keys.txt`,
+  } : {
+    "Rust": `BloomFilter::with_bits_per_key(${grouped}, ${float})?`,
+    "Python": `BloomFilter.with_bits_per_key(${grouped}, ${bits})`,
+    "JavaScript": `new BloomFilter({ expectedKeys: ${grouped}, bitsPerKey: ${bits} })`,
+    "Java": `new BloomFilter(Sizing.forBitsPerKey(${long}, ${bits}), 0)`,
+    "C": `bloomline_filter_with_bits_per_key(${keys}, ${bits})`,
+    "Command line": `bloomline build --keys ${keys} --bits-per-key ${bits} -o keys.bloom keys.txt`,
+  };
+  byId("size-code").replaceChildren(...Object.entries(code).map(([language, line]) =>
+    make("div", {}, make("dt", {}, language), make("dd", {}, make("code", {}, line)))));
 }

@@ -3,7 +3,8 @@
 // With SCREENSHOTS, a folder, pictures of the page go there.
 
 import assert from "node:assert/strict";
-import { copyFileSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import { copyFileSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -11,7 +12,7 @@ import { pathToFileURL } from "node:url";
 import { build } from "esbuild";
 import { BloomFilter, BloomView, FilterBank, sizing } from "../dist/bloomline.js";
 import { launch, skip } from "./chromium.js";
-import { GOLDEN, golden, goldenKeys } from "./support.js";
+import { CLI, GOLDEN, bloomline, golden, goldenKeys, scratch } from "./support.js";
 
 /** The golden filters, of one module and of several. */
 const FILTERS = readdirSync(GOLDEN).filter((name) => /^standalone-.*\.bin$/.test(name));
@@ -141,26 +142,87 @@ test("an impossible size has its error beside the input, and the page goes on", 
     [["fpr", "100"]],
     [["fpr", "0,1"]],
     [["fpr", "0.001"], ["keys", "1e9"]],
-    [["keys", "1.5"]],
-    [["keys", "many"]],
     [["keys", "1_000_000"], ["fpr", "1 %"]],
   ]);
   const errors = shown.map(({ errors }) => errors);
-  assert.deepEqual(errors[0], ["", message({ expectedKeys: 1_000_000, fpr: 1e-14 }), ""]);
-  assert.deepEqual(errors[1], ["", message({ expectedKeys: 1, fpr: 1 }), ""]);
-  assert.deepEqual(errors[2], ["", "Give a percentage, such as 0.1.", ""]);
+  const reach = "a false-positive rate of 1e-12% is out of reach: request at least 5.97413e-11%, or use an exact structure";
+  assert.deepEqual(errors[0], ["", reach, ""]);
+  const percentage = "Give a percentage between 0 and 100, such as 0.1.";
+  assert.deepEqual(errors.slice(1, 3), [["", percentage, ""], ["", percentage, ""]]);
   assert.match(large, /address space/);
   assert.ok(errors[3][0].startsWith(large) && !errors[3][1], errors[3]);
-  assert.deepEqual(errors[4], [message({ expectedKeys: 1.5, fpr: 1e-5 }), "", ""]);
-  assert.deepEqual(errors[5], ["Give a number, such as 1,000,000.", "", ""]);
   for (const wrong of shown.slice(0, -1)) assert.equal(wrong.blocks + wrong.short + wrong.fpr, "–––");
   assertShows(shown.at(-1), sizing({ expectedKeys: 1_000_000, fpr: 0.01 }), "afterwards");
 
   // Of an address, too: then the drawing has another filter.
   const second = await open(t, "#keys=1000000&fpr=7");
-  assert.equal(await text(second, "#fpr-error"), message({ expectedKeys: 1, fpr: 7 }));
+  assert.equal(await text(second, "#fpr-error"), percentage);
+  assert.equal(await second.locator("#fpr").inputValue(), "700");
   assert.equal(await second.locator("#fpr").getAttribute("aria-invalid"), "true");
   assert.match(await text(second, "#verdict-text"), /definitely absent/);
+});
+
+test("a number of keys is read as on the command line", async (t) => {
+  const page = await open(t, "#keys=250M&fpr=0.001");
+  assert.equal(await page.locator("#keys").inputValue(), "250,000,000");
+  const million = ["1000000", "1_000_000", "1,000,000", "1e6", "1M", "1.0M", "1000k", "1,000K"];
+  const others = { "4.35M": 4_350_000, "0": 0, "0.1G": 1e8, "0.000001P": 1e9 };
+  const wrong = ["", "-1", "1.5", "1e30", "nan", "inf", "ten", "1e6keys", "M", "1e3M", "1MB", "1m", "1,5", "1,0000",
+    "1000,000", ",000", "1,", ",", "1,0e3", "1,000.5", "1%", "0x10"];
+  const texts = [...million, ...Object.keys(others), ...wrong, "4294967295", "4294967296"];
+  const shown = await sizesAfter(page, texts.map((text) => [["keys", text]]));
+  const error = "Give a whole number up to 4,294,967,295, such as 1,000,000 or 250M.";
+  texts.forEach((text, i) => {
+    const keys = million.includes(text) ? 1_000_000 : others[text];
+    if (keys !== undefined) assertShows(shown[i], sizing({ expectedKeys: keys, fpr: 0.001 }), text);
+    else if (text !== "4294967295") assert.deepEqual(shown[i].errors, [error, "", ""], text);
+    else assert.match(shown[i].errors[0], /address space/);
+    // The command line plans for at least one key, and for as many as it has bits.
+    if (CLI && text !== "0" && text !== "4294967296") {
+      const { status } = spawnSync(CLI, ["plan", `--keys=${text}`, "--fpr=1%"]);
+      assert.equal(status === 0, shown[i].errors[0] !== error, text);
+    }
+  });
+});
+
+test("a line for each language makes the size", async (t) => {
+  const page = await open(t, "#keys=3000000000&bits=2");
+  const lines = () => page.locator("#size-code > div").evaluateAll((rows) =>
+    Object.fromEntries(rows.map((row) => [...row.children].map(({ textContent }) => textContent))));
+  assert.equal((await lines()).Java, "new BloomFilter(Sizing.forBitsPerKey(3_000_000_000L, 2), 0)");
+  for (const [address, expected] of [
+    ["keys=30000&fpr=0.001", {
+      "Rust": "BloomFilter::with_fpr(30_000, 0.001)?",
+      "Python": "BloomFilter(30_000, 0.001)",
+      "JavaScript": "new BloomFilter({ expectedKeys: 30_000, fpr: 0.001 })",
+      "Java": "new BloomFilter(30_000, 0.001)",
+      "C": "bloomline_filter_with_fpr(30000, 0.001)",
+      "SQL": "bloom_filter(key, 30000, 0.001)",
+      "Command line": "bloomline build --keys 30000 --fpr 0.001 -o keys.bloom keys.txt",
+    }],
+    // SQL has no bits per key.
+    ["keys=30000&bits=20", {
+      "Rust": "BloomFilter::with_bits_per_key(30_000, 20.0)?",
+      "Python": "BloomFilter.with_bits_per_key(30_000, 20)",
+      "JavaScript": "new BloomFilter({ expectedKeys: 30_000, bitsPerKey: 20 })",
+      "Java": "new BloomFilter(Sizing.forBitsPerKey(30_000, 20), 0)",
+      "C": "bloomline_filter_with_bits_per_key(30000, 20)",
+      "Command line": "bloomline build --keys 30000 --bits-per-key 20 -o keys.bloom keys.txt",
+    }],
+  ]) {
+    await navigate(page, `#${address}`);
+    const shown = await lines(), { blocks, nModules } = sizing(sizeOf(address));
+    assert.deepEqual(shown, expected);
+    const made = new Function("BloomFilter", `return ${shown.JavaScript}`)(BloomFilter);
+    assert.deepEqual([made.blocks, made.nModules], [blocks, nModules]);
+    if (!CLI) continue;
+    const folder = scratch(t);
+    writeFileSync(join(folder, "keys.txt"), "ant\n");
+    execFileSync(CLI, shown["Command line"].split(" ").slice(1), { cwd: folder, stdio: "ignore" });
+    const built = new BloomView(readFileSync(join(folder, "keys.bloom")));
+    // Rounded up, so that it can be folded.
+    assert.ok(built.nModules === nModules && built.blocks >= blocks && built.blocks <= 1.01 * blocks, `${built.blocks}`);
+  }
 });
 
 test("the legend and the table have the rates of three filters", async (t) => {
@@ -527,6 +589,23 @@ test("a dropped file answers as the package", async (t) => {
     const numbers = keys.map((_, i) => BigInt(i) - 50n);
     assertAnswers(await ask(page, numbers, "integer"), numbers, view.hasAll(numbers));
   }
+});
+
+test("an estimate is rounded as by bloomline info", async (t) => {
+  const filter = new BloomFilter({ expectedKeys: 100_000 });
+  let added = 0;
+  // An error that would otherwise be rounded down.
+  for (let fraction = 1; fraction > 0.4 || fraction < 0.1; fraction = filter.estimatedKeys.standardError % 1) {
+    filter.addAll(Int32Array.from({ length: 1000 }, () => added++));
+  }
+  const { keys, standardError } = filter.estimatedKeys, shown = `about ${grouped(keys)} ± ${grouped(Math.ceil(standardError))}`;
+  const page = await open(t);
+  await drop(page, "keys.bloom", filter.toBytes());
+  assert.ok((await text(page, "#file-facts")).startsWith(`Distinct keys${shown}`), shown);
+  if (!CLI) return;
+  const file = join(scratch(t), "keys.bloom");
+  writeFileSync(file, filter.toBytes());
+  assert.ok(bloomline(["info", file]).toString().includes(shown), shown);
 });
 
 test("a dropped bank answers with slots", async (t) => {
