@@ -17,8 +17,8 @@
     }                                                                                              \
   } while (0)
 
-/* Checks that an expression is true and leaves this status, and an error message that contains this text, and no name of
- * another language, which has a backtick or "::". */
+/* Checks that an expression is true and leaves this status, and an error message that contains this text, and no name
+ * of another language, which has a backtick or "::". */
 #define FAILS(status, text, condition)                                                             \
   do {                                                                                             \
     bloomline_clear_error();                                                                       \

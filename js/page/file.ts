@@ -98,7 +98,8 @@ type Facts = [name: string, value: string][];
 function factsOf(filter: BloomView): Facts {
   const estimate = filter.estimatedKeys;
   const keys = filter.knownKeys !== undefined ? count(filter.knownKeys)
-    : estimate ? `about ${count(estimate.keys)} ± ${count(Math.ceil(estimate.standardError))}` : "too many to estimate";
+    : estimate ? `about ${count(estimate.keys)} ± ${count(Math.ceil(estimate.standardError))}`
+    : "too many to estimate";
   return [
     ["Distinct keys", keys],
     ["Blocks", count(filter.blocks)],

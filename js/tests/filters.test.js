@@ -92,7 +92,8 @@ test("options of other types are errors that say what to write", () => {
     [{ k: 6 }, "blocks", whole], [{ blocks: 2 }, "k", whole], [{ blocks: 2, k: 6 }, "nModules", whole],
   ]) {
     for (const [value, shown] of NO_NUMBERS) {
-      const wrong = { ...options, [name]: value }, error = { name: "TypeError", message: `${name} is ${shown}: give ${what}` };
+      const wrong = { ...options, [name]: value };
+      const error = { name: "TypeError", message: `${name} is ${shown}: give ${what}` };
       assert.throws(() => new BloomFilter(wrong), error);
       assert.throws(() => sizing(wrong), error);
     }

@@ -145,8 +145,8 @@ test("an impossible size has its error beside the input, and the page goes on", 
     [["keys", "1_000_000"], ["fpr", "1 %"]],
   ]);
   const errors = shown.map(({ errors }) => errors);
-  const reach = "a false-positive rate of 1e-12% is out of reach: request at least 5.97413e-11%, or use an exact structure";
-  assert.deepEqual(errors[0], ["", reach, ""]);
+  const reach = "a false-positive rate of 1e-12% is out of reach: request at least 5.97413e-11%, or";
+  assert.deepEqual(errors[0], ["", `${reach} use an exact structure`, ""]);
   const percentage = "Give a percentage between 0 and 100, such as 0.1.";
   assert.deepEqual(errors.slice(1, 3), [["", percentage, ""], ["", percentage, ""]]);
   assert.match(large, /address space/);
@@ -219,9 +219,9 @@ test("a line for each language makes the size", async (t) => {
     const folder = scratch(t);
     writeFileSync(join(folder, "keys.txt"), "ant\n");
     execFileSync(CLI, shown["Command line"].split(" ").slice(1), { cwd: folder, stdio: "ignore" });
-    const built = new BloomView(readFileSync(join(folder, "keys.bloom")));
+    const built = new BloomView(readFileSync(join(folder, "keys.bloom"))), more = built.blocks / blocks;
     // Rounded up, so that it can be folded.
-    assert.ok(built.nModules === nModules && built.blocks >= blocks && built.blocks <= 1.01 * blocks, `${built.blocks}`);
+    assert.ok(built.nModules === nModules && more >= 1 && more <= 1.01, `${built.blocks}`);
   }
 });
 
