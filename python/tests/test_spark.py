@@ -496,7 +496,7 @@ def test_sql_builds_filters_and_looks_up_in_columns_of_them(spark):
         ("bloomline_filter(1.5, 10, 0.01)", "not decimal(2,1): cast them"),
         ("bloomline_filter(1, id, 0.01)", "a filter's size is a constant, not id"),
         ("bloomline_filter(1, null, 0.01)", "a filter's size is a constant, not NULL"),
-        ("bloomline_filter(1, 10, 2.0)", "a false-positive rate must be 5.432"),
+        ("bloomline_filter(1, 10, 2.0)", "a false-positive rate must be between 0 and 1, both excluded, not 2.0"),
     ],
 )
 def test_sql_refuses_what_is_no_filter_and_no_key(spark, call, error):
