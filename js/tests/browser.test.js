@@ -156,6 +156,6 @@ test("the console shows what a filter is", { skip, timeout: 120_000 }, async (t)
   });
   const { description, preview } = await logged;
   assert.equal(description, "BloomFilter");
-  assert.equal(preview.properties.map(({ name, value }) => `${name}: ${value}`).join(), 
+  assert.equal(preview.properties.map(({ name, value }) => `${name}: ${value}`).join(),
     "blocks: 19440,nModules: 1,k: 6,byteLength: 1244160,seed: 7n");
 });
