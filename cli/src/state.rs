@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::slice;
 
 use anyhow::{Error, Result, anyhow, ensure};
 use bloomline::variants::ScalableBloomFilter;
@@ -179,6 +180,35 @@ impl State {
         let rates = (0..STEPS).map(|step| rate(enough / STEPS * step + enough / (2 * STEPS)));
         let dropped = rates.sum::<f64>() / STEPS as f64 * enough as f64;
         Some(enough - (dropped - 4.0 * dropped.sqrt()).max(0.0) as u64)
+    }
+
+    /// How many new keys are dropped in the mean while the last `printed` ones are put in, by the model, and a little
+    /// more.
+    pub fn expected_drops(&self, printed: u64) -> f64 {
+        let filters = match &self.filter {
+            Filter::Fixed(filter) => slice::from_ref(filter),
+            Filter::Growing(filter) => filter.filters(),
+        };
+        let same_hash = self.keys as f64 / 2_f64.powi(64);
+        let (mut left, mut drops, step) = (printed as f64, 0.0, printed as f64 / 64.0);
+        // Back from now. The rate was lower before, so that its value at the end of each step is an upper bound.
+        for (i, filter) in filters.iter().enumerate().rev() {
+            if left <= 0.0 {
+                break;
+            }
+            let Some(estimate) = filter.estimated_keys() else { return f64::INFINITY };
+            let of_older: f64 = filters[..i].iter().map(BloomFilter::estimated_fpr).sum();
+            // The bits are those of the dropped keys as well.
+            let mut keys = estimate.keys as f64;
+            while keys > 0.0 && left > 0.0 {
+                let rate = (of_older + same_hash + filter.sizing().fpr(keys as u64)).min(1.0);
+                let dropped = step * rate / (1.0 - rate);
+                drops += dropped;
+                keys -= step + dropped;
+                left -= step;
+            }
+        }
+        drops
     }
 
     /// The rate at which it can grow. This is the requested rate, unless the filter has used up too much of it. `None`

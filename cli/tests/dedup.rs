@@ -116,6 +116,32 @@ fn more_lines_are_taken_when_allowed() {
     place.refuses("dedup --state s", &["s: ", "more than 1,0", "begin another state"]);
 }
 
+/// Whatever is dropped from lines that are all different is new.
+#[test]
+fn a_new_line_that_was_dropped_is_not_called_a_repeated_one() {
+    let place = Place::new();
+    let (mut n_runs, mut n_too_few) = (0, 0);
+    for i in 0..400 {
+        let n = 300 + 40 * i;
+        let fpr = ["1e-2", "1e-3", "1e-4", "1e-5"][i as usize % 4];
+        let memory = if i % 8 < 4 { format!("--keys {n}") } else { format!("--grow --keys {}", n / 5) };
+        let run = place.feed(format!("dedup --fpr {fpr} {memory}"), lines(1_000_000 + n..1_000_000 + 2 * n));
+        let (n_printed, said) = (stdout(&run).lines().count() as u64, stderr(&run.success()));
+        if n_printed < n {
+            assert!(!said.contains("likely none"), "{n} lines, {fpr}: {said}");
+            let at_most = said.split("at most about ").nth(1).unwrap().split(' ').next().unwrap();
+            n_runs += 1;
+            n_too_few += i32::from(at_most.replace(',', "").parse::<u64>().unwrap() < n - n_printed);
+        }
+    }
+    assert!(n_runs > 100 && n_too_few * 20 < n_runs, "{n_too_few} of {n_runs}");
+    // A tenth of these lines is repeated, in most of the ranges above.
+    for fpr in ["1e-5", "1e-6"] {
+        let run = place.feed(format!("dedup --fpr {fpr}"), lines(0..9000) + &lines(0..1000));
+        run.success().stderr(contains("1,000 dropped, likely none of them new"));
+    }
+}
+
 #[test]
 fn no_keys_are_an_error() {
     for command in ["dedup", "dedup --grow", "build -o f"] {

@@ -238,7 +238,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         summary.write(format!("{text:#}\n"))?;
     }
     if !arguments.quiet && (is_whole || n_lines > 0) {
-        say(fpr, n_lines, n_printed);
+        let drops = if n_printed < n_lines { state.expected_drops(n_printed) } else { 0.0 };
+        say(fpr, n_lines, n_printed, drops);
     }
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
@@ -428,7 +429,8 @@ fn refused(error: bloomline::Error, has_state: bool) -> Error {
     anyhow!("{error} for more keys{recorded} (free some memory)")
 }
 
-fn say(fpr: f64, lines: u64, printed: u64) {
+/// `drops` is how many new lines are dropped in the mean.
+fn say(fpr: f64, lines: u64, printed: u64, drops: f64) {
     let dropped = lines - printed;
     let counts =
         format!("{}, {} printed, {} dropped", counted(lines, "line"), grouped(printed), grouped(dropped));
@@ -436,10 +438,15 @@ fn say(fpr: f64, lines: u64, printed: u64) {
     if dropped == 0 {
         return note(format_args!("{counts} (FPR now {fpr_now})"));
     }
-    // An upper bound: the rate has only now risen to `fpr`.
-    let wrong = match (fpr / (1.0 - fpr) * printed as f64).min(dropped as f64) {
-        wrong if wrong < 1.0 => "likely none".to_owned(),
-        wrong => format!("at most about {}", grouped(wrong.ceil() as u64)),
+    // It is as likely as not that no line is repeated, so that all that were dropped are new. Otherwise any number of
+    // repeats is as likely as any other.
+    let odds = drops.exp_m1() + lines as f64 * drops.powf(dropped as f64);
+    let wrong = if odds < 1.0 / 19.0 {
+        "likely none".to_owned()
+    } else {
+        // More than two standard deviations above the mean are rarer than one in twenty.
+        let most = drops + 2.0 * (drops / (1.0 - fpr)).sqrt();
+        format!("at most about {}", grouped(most.ceil().min(dropped as f64) as u64))
     };
     note(format_args!("{counts}, {wrong} of them new (FPR now {fpr_now})"));
 }
