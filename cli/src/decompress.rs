@@ -1,10 +1,10 @@
 //! Compressed input, detected by its first bytes.
 #![forbid(unsafe_code)]
 
-use std::io::{self, BufReader, Cursor, ErrorKind, Read};
+use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
 
 use anyhow::{Error, Result, anyhow, bail};
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 
 use crate::output::io_error;
 
@@ -61,7 +61,7 @@ pub fn decompressed(name: &str, mut reader: impl Read + Send + 'static) -> Resul
     let whole = Cursor::new(first).chain(reader);
     Ok(match FORMATS.iter().find(|(magic, _)| *magic == compared).map(|(_, format)| *format) {
         None => Box::new(whole),
-        Some(Format::Gzip) => Box::new(MultiGzDecoder::new(BufReader::with_capacity(READ, whole))),
+        Some(Format::Gzip) => Box::new(Members::new(BufReader::with_capacity(READ, whole))),
         Some(Format::Zstd) => Box::new(zstd::Decoder::new(whole).map_err(|error| io_error(name, &error))?),
         Some(Format::Other(tool)) => {
             bail!(
@@ -69,6 +69,48 @@ pub fn decompressed(name: &str, mut reader: impl Read + Send + 'static) -> Resul
             )
         }
     })
+}
+
+/// The members of a gzip file, one after the other. Zeros may follow the last, because a tape is written in whole blocks.
+struct Members<R>(Option<GzDecoder<R>>);
+
+impl<R: BufRead> Members<R> {
+    fn new(file: R) -> Self {
+        Self(Some(GzDecoder::new(file)))
+    }
+
+    /// Goes to the next member, or returns `false` at the end of the file.
+    fn next(&mut self) -> io::Result<bool> {
+        let Some(mut file) = self.0.take().map(GzDecoder::into_inner) else { return Ok(false) };
+        match file.fill_buf()?.first() {
+            None => return Ok(false),
+            Some(0) => (),
+            Some(_) => {
+                *self = Self::new(file);
+                return Ok(true);
+            }
+        }
+        while let padding @ [_, ..] = file.fill_buf()? {
+            if padding.iter().any(|&byte| byte != 0) {
+                return Err(io::Error::other("the padding after its last member has other bytes than zeros"));
+            }
+            let n = padding.len();
+            file.consume(n);
+        }
+        Ok(false)
+    }
+}
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let Some(member) = &mut self.0 else { return Ok(0) };
+            let n = member.read(buffer)?;
+            if n > 0 || buffer.is_empty() || !self.next()? {
+                return Ok(n);
+            }
+        }
+    }
 }
 
 /// An error of a reader that may decompress.

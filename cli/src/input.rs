@@ -27,8 +27,9 @@ pub struct Input {
     pub files0_from: Option<PathBuf>,
     /// Do not decompress input
     ///
-    /// Otherwise, gzip and zstd are known by their first bytes, and filters and
-    /// states are refused.
+    /// Otherwise, gzip and zstd are known by their first bytes. Filters, states and
+    /// UTF-16 are refused. A byte-order mark, with which Windows begins text, is not
+    /// part of the first key of its file.
     #[arg(long)]
     pub raw: bool,
     #[command(flatten)]

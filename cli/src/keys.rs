@@ -13,12 +13,16 @@ use bloomline::hash_key;
 
 use crate::decompress::{READ, decompressed, read_error};
 use crate::guard::refuse_as_lines;
-use crate::input::{Input, KeyRule, is_stdin, total_bytes};
+use crate::input::{Input, is_stdin, total_bytes};
 use crate::numbers::counted;
 use crate::output::{io_error, is_output, note};
 use crate::progress::Progress;
 use crate::signals::lock;
 use crate::streams::{self, stdin};
+
+/// Editors on Windows write it first, to tell the encoding. A file with it and one without have the same keys.
+const UTF_8_MARK: &[u8] = b"\xef\xbb\xbf";
+const UTF_16_MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
 
 /// Some whole lines of one file, with what ends them.
 pub struct Chunk<'a> {
@@ -28,13 +32,15 @@ pub struct Chunk<'a> {
     buffer: Vec<u8>,
     /// Bytes of the buffer that are lines.
     len: usize,
+    /// Bytes of a byte-order mark before the first key.
+    mark: usize,
     /// For each line, where the next one begins.
     ends: Vec<usize>,
 }
 
 impl<'a> Chunk<'a> {
     fn new(input: &'a Input) -> Self {
-        Self { input, position: (0, 0), buffer: Vec::new(), len: 0, ends: Vec::new() }
+        Self { input, position: (0, 0), buffer: Vec::new(), len: 0, mark: 0, ends: Vec::new() }
     }
 
     /// Replaces `hashes` by the hashes of the keys. A line without a key is an error, but the hashes of the lines
@@ -63,11 +69,11 @@ impl<'a> Chunk<'a> {
         Ok(())
     }
 
-    /// The lines without their ends.
+    /// The lines without their ends, and without a byte-order mark.
     fn lines(&self) -> impl Iterator<Item = &[u8]> {
         let n_end_bytes = usize::from(self.input.rule.length.is_none());
         let crlf = self.input.rule.crlf;
-        let mut start = 0;
+        let mut start = self.mark;
         self.ends.iter().map(move |&end| {
             let line = &self.buffer[start..end - n_end_bytes];
             start = end;
@@ -157,10 +163,14 @@ struct Reader<'a> {
     n_lines: u64,
     n_file_lines: u64,
     progress: Progress,
-    /// Whether to count lines that end with CR LF, their number, and the index of the first file with one.
-    looks_for_crs: bool,
+    /// Whether to note what lines end with, and files begin with.
+    has_notes: bool,
+    /// Lines that end with CR LF, and the index of the first file with one.
     n_crs: u64,
     first_cr: usize,
+    /// Files that begin with a byte-order mark, and the index of the first one.
+    n_marks: u64,
+    first_mark: usize,
     /// Whether a file could not be read, which was reported.
     has_failed: bool,
 }
@@ -171,7 +181,6 @@ const MAX_THREADS: usize = 4;
 impl<'a> Keys<'a> {
     /// `doing` is the label of the progress bar. With `quiet`, there is neither a bar nor a note.
     pub fn new(input: &'a Input, doing: &'static str, quiet: bool) -> Self {
-        let KeyRule { null, length, crlf, integers, .. } = input.rule;
         let reader = Reader {
             input,
             to_open: 0,
@@ -180,9 +189,11 @@ impl<'a> Keys<'a> {
             n_lines: 0,
             n_file_lines: 0,
             progress: progress(input, doing, quiet),
-            looks_for_crs: !quiet && !null && length.is_none() && !crlf && !integers,
+            has_notes: !quiet,
             n_crs: 0,
             first_cr: 0,
+            n_marks: 0,
+            first_mark: 0,
             has_failed: false,
         };
         Self { reader, chunk: Chunk::new(input) }
@@ -190,7 +201,7 @@ impl<'a> Keys<'a> {
 
     /// Without notes, because the same input will be read again.
     pub fn without_notes(mut self) -> Self {
-        self.reader.looks_for_crs = false;
+        self.reader.has_notes = false;
         self
     }
 
@@ -210,7 +221,7 @@ impl<'a> Keys<'a> {
 
     /// Prints the notes on all lines, and returns whether all files could be read.
     pub fn end(self) -> bool {
-        self.reader.note_crs();
+        self.reader.note_lines();
         !self.reader.has_failed
     }
 
@@ -259,7 +270,7 @@ impl<'a> Keys<'a> {
             Some((_, error)) => Err(error),
             None => {
                 let reader = lock(&reader);
-                reader.note_crs();
+                reader.note_lines();
                 Ok(reader.n_lines)
             }
         }
@@ -304,7 +315,21 @@ impl<'a> Reader<'a> {
         self.rest.try_reserve(rest.len()).map_err(|_| self.no_memory(rest.len()))?;
         self.rest.extend_from_slice(rest);
         let file = self.to_open - 1;
-        if self.looks_for_crs {
+        let is_text = !rule.null && rule.length.is_none();
+        chunk.mark = 0;
+        if is_text && !self.input.raw && self.n_file_lines == 0 {
+            ensure!(
+                !UTF_16_MARKS.iter().any(|mark| lines.starts_with(mark)),
+                "{}: is UTF-16 (pipe it through `iconv -f UTF-16 -t UTF-8`, or use --raw to read it as it is)",
+                self.file()
+            );
+            if lines.starts_with(UTF_8_MARK) {
+                chunk.mark = UTF_8_MARK.len();
+                self.first_mark = if self.n_marks == 0 { file } else { self.first_mark };
+                self.n_marks += 1;
+            }
+        }
+        if self.has_notes && is_text && !rule.crlf && !rule.integers {
             let crs =
                 memchr::memchr_iter(b'\r', lines).filter(|&at| lines.get(at + 1) == Some(&b'\n')).count();
             self.first_cr = if self.n_crs == 0 { file } else { self.first_cr };
@@ -321,7 +346,15 @@ impl<'a> Reader<'a> {
         Ok(true)
     }
 
-    fn note_crs(&self) {
+    fn note_lines(&self) {
+        if self.has_notes && self.n_marks > 0 {
+            let verb = if self.n_marks == 1 { "begins" } else { "begin" };
+            note(format_args!(
+                "{}: {} {verb} with a byte-order mark, which is not part of the key (make it so with --raw)",
+                self.input.name(self.first_mark),
+                counted(self.n_marks, "file")
+            ));
+        }
         if self.n_crs > 0 {
             let place = if self.input.rule.column.is_some() { "last field" } else { "key" };
             let verb = if self.n_crs == 1 { "ends" } else { "end" };

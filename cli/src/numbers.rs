@@ -136,8 +136,6 @@ fn scaled(mut number: f64, units: &[&str]) -> String {
 
 /// A fraction in per cent, or with a power of ten where per cent would be mostly zeros. [`share`] reads both.
 pub fn percent(share: f64) -> String {
-    // It is more likely that two keys have one 64-bit hash.
-    let share = if share < 1e-20 { 0.0 } else { share };
     if share == 0.0 || share >= 1e-6 {
         return significant(100.0 * share) + "%";
     }
@@ -228,7 +226,7 @@ mod tests {
         assert_eq!([51.2e6, 12.0, 1.8e9].map(short).join(" "), "51.2M 12 1.8G");
         let shares = [0.01, 0.00972, 0.0088, 0.009_999_9, 0.123_456, 0.39, 0.000_999_99, 1.0, 0.0];
         assert_eq!(shares.map(percent).join(" "), "1% 0.972% 0.88% 1% 12.3% 39% 0.1% 100% 0%");
-        let small = [1e-6, 1.234e-7, 1.1e-7, 1e-8];
-        assert_eq!(small.map(percent).join(" "), "0.0001% 1.23e-7 1.1e-7 1e-8");
+        let small = [1e-6, 1.234e-7, 1.1e-7, 1e-8, 1e-30, f64::MIN_POSITIVE];
+        assert_eq!(small.map(percent).join(" "), "0.0001% 1.23e-7 1.1e-7 1e-8 1e-30 2.23e-308");
     }
 }
