@@ -201,7 +201,7 @@ impl State {
             // The bits are those of the dropped keys as well.
             let mut keys = estimate.keys as f64;
             while keys > 0.0 && left > 0.0 {
-                let rate = (of_older + same_hash + filter.sizing().fpr(keys as u64)).min(1.0);
+                let rate = (of_older + same_hash + filter.sizing().expected_fpr(keys as u64)).min(1.0);
                 let dropped = step * rate / (1.0 - rate);
                 drops += dropped;
                 keys -= step + dropped;

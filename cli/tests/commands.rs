@@ -349,8 +349,27 @@ fn plan_computes_the_third() {
         assert!(plot.contains(text), "{text}");
     }
     place.run("plan --keys 1 --bytes 1GB --plot q.svg").code(2).stderr(contains("q.svg: nothing to plot"));
-    for some in ["--keys 1", "--bytes 1", "--keys 1 --bytes 64 --fpr 0.1", ""] {
-        place.run(format!("plan {some}")).code(2).stderr(contains("two of --keys"));
+    // As few keys as `build` makes a filter of such a rate for.
+    for (fpr, modules) in [("5.44e-13", ""), ("1e-12", ""), ("1.264e-8", "--modules 1")] {
+        let keys =
+            place.json(format!("plan --json --bytes 1GB --fpr {fpr} {modules}"))["keys"].as_u64().unwrap();
+        place.feed(format!("build -q -o f --keys {keys} --fpr {fpr} {modules}"), "").success();
+        let more = keys + 2 + keys / 500_000;
+        let is_full =
+            place.json(format!("plan --json --keys {keys} --fpr {fpr} {modules}"))["bytes"].as_u64().unwrap()
+                > 990_000_000;
+        assert_eq!(
+            place.run(format!("plan --keys {more} --fpr {fpr} {modules}")).get_output().status.success(),
+            is_full
+        );
+    }
+    // 1%, as for `build`, unless both are given.
+    for some in ["--keys 1e6", "--keys 1e6 --modules 2", "--bytes 1MB", "--keys 1e6 --json"] {
+        assert_eq!(plan(some), plan(&format!("{some} --fpr 1%")));
+    }
+    assert_eq!(words(&plan("--keys 1e6"), "size")[3..], ["1.2", "MB"]);
+    for some in ["--keys 1 --bytes 64 --fpr 0.1", "--fpr 1%", "--bits-per-key 9", "--modules 2", ""] {
+        place.refuses(format!("plan {some}"), &["give --keys or --bytes, or both without"]);
     }
 }
 

@@ -64,14 +64,8 @@ pub struct Arguments {
     /// Size the filter for N distinct keys, e.g. 250M
     #[arg(long, value_name = "N", value_parser = numbers::count_from_1, allow_negative_numbers = true)]
     keys: Option<usize>,
-    /// Target false-positive rate
-    #[arg(long, value_name = "FPR", default_value = "1%", value_parser = numbers::share, allow_negative_numbers = true)]
-    fpr: f64,
-    /// Bits per key, instead of --fpr
-    #[arg(long, value_name = "BITS", conflicts_with = "fpr", allow_negative_numbers = true)]
-    bits_per_key: Option<f64>,
     #[command(flatten)]
-    modules: Modules,
+    request: Request,
     /// Make a filter that can be merged with FILTER
     #[arg(long, value_name = "FILTER", conflicts_with_all = ["keys", "fpr", "bits_per_key", "modules"])]
     like: Option<PathBuf>,
@@ -87,21 +81,22 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<()> {
     // Wrong numbers and names are reported before the first key is read.
-    arguments.sizing(0)?;
+    let request = arguments.request;
+    request.sizing(0)?;
     // The requested rate. Where bits per key are requested, or the filter has few blocks, the rate of its keys counts
     // instead.
-    let requested = if arguments.bits_per_key.is_some() { 0.0 } else { arguments.fpr };
+    let requested = request.rate().unwrap_or(0.0);
     let empty = |keys, sizing: Sizing| {
         BloomFilter::with_sizing(sizing)
             .map(|filter| (filter, requested.max(sizing.expected_fpr(keys as u64))))
     };
+    let input = &arguments.input.resolve()?;
     let sized = match (&arguments.like, arguments.keys) {
         (Some(path), _) => Some(empty_like(path)?),
-        (None, Some(keys)) => Some(empty(keys, arguments.sizing(keys)?.rounded_to_fold())?),
+        (None, Some(keys)) => Some(empty(keys, request.sizing(keys)?.rounded_to_fold())?),
         (None, None) => None,
     };
     check_json(arguments.json, &arguments.output.path)?;
-    let input = &arguments.input.resolve()?;
     let name = arguments.output.path.display();
     ensure!(
         !input.has(&arguments.output.path),
@@ -115,7 +110,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     } else if input.is_of_files() {
         let (distinct, n_lines) = distinct::count(input, arguments.output.quiet)?;
         let keys = distinct.at_most();
-        let built = insert_all(arguments, input, empty(keys, arguments.sizing(keys)?)?)?;
+        let built = insert_all(arguments, input, empty(keys, request.sizing(keys)?)?)?;
         // The files may have grown since they were counted.
         let known_keys = distinct.known().filter(|_| built.n_lines == n_lines);
         Built { known_keys, ..built }
@@ -138,52 +133,56 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-impl Arguments {
-    fn request(&self) -> Request {
-        self.bits_per_key.map_or(Request::Fpr(self.fpr), Request::BitsPerKey)
-    }
-
-    fn sizing(&self, keys: usize) -> Result<Sizing, bloomline::Error> {
-        self.modules.sizing(keys, self.request())
-    }
-}
-
-/// How many modules a filter gets.
-#[derive(Args)]
-pub struct Modules {
+/// What a filter is sized for.
+#[derive(Args, Clone, Copy)]
+pub struct Request {
+    /// Target false-positive rate [default: 1%]
+    #[arg(long, value_name = "FPR", value_parser = numbers::share, allow_negative_numbers = true)]
+    fpr: Option<f64>,
+    /// Bits per key, instead of --fpr
+    #[arg(long, value_name = "BITS", conflicts_with = "fpr", allow_negative_numbers = true)]
+    bits_per_key: Option<f64>,
     /// Use at most N modules [default: 2 below an FPR of 0.05%, else 1]
     ///
     /// Give 1 if most keys that you look up are present, and 4 if the last percent
     /// of the bits matters more than time.
     #[arg(id = "modules", long = "modules", value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
-    most: Option<usize>,
+    most_modules: Option<usize>,
 }
 
-/// What a filter is sized for.
-#[derive(Clone, Copy)]
-pub enum Request {
-    Fpr(f64),
-    BitsPerKey(f64),
-}
+impl Request {
+    /// The same with these bits per key.
+    pub fn with_bits_per_key(self, bits: f64) -> Self {
+        Self { fpr: None, bits_per_key: Some(bits), ..self }
+    }
 
-impl Modules {
-    pub fn sizing(&self, keys: usize, request: Request) -> Result<Sizing, bloomline::Error> {
-        let keys = keys as u64;
-        match (request, self.most) {
-            (Request::Fpr(fpr), None) => Sizing::for_fpr(keys, fpr),
-            (Request::Fpr(fpr), Some(most)) => Sizing::for_fpr_within(keys, fpr, most),
-            (Request::BitsPerKey(bits), None) => Sizing::for_bits_per_key(keys, bits),
-            (Request::BitsPerKey(bits), Some(most)) => Sizing::for_bits_per_key_within(keys, bits, most),
+    /// Whether a rate or bits per key are given.
+    pub fn is_given(self) -> bool {
+        self.fpr.or(self.bits_per_key).is_some()
+    }
+
+    /// The rate, or `None` if bits per key are requested.
+    pub fn rate(self) -> Option<f64> {
+        if self.bits_per_key.is_some() { None } else { self.fpr.or(Some(0.01)) }
+    }
+
+    pub fn sizing(self, keys: usize) -> Result<Sizing, bloomline::Error> {
+        let (keys, bits) = (keys as u64, self.bits_per_key.unwrap_or_default());
+        match (self.rate(), self.most_modules) {
+            (Some(fpr), None) => Sizing::for_fpr(keys, fpr),
+            (Some(fpr), Some(most)) => Sizing::for_fpr_within(keys, fpr, most),
+            (None, None) => Sizing::for_bits_per_key(keys, bits),
+            (None, Some(most)) => Sizing::for_bits_per_key_within(keys, bits, most),
         }
     }
 
     /// The policy whose filters have these sizes.
-    pub fn policy(&self, request: Request) -> Result<FilterPolicy, bloomline::Error> {
-        let policy = match request {
-            Request::Fpr(fpr) => FilterPolicy::with_fpr(fpr)?,
-            Request::BitsPerKey(bits) => FilterPolicy::with_bits_per_key(bits)?,
+    pub fn policy(self) -> Result<FilterPolicy, bloomline::Error> {
+        let policy = match self.rate() {
+            Some(fpr) => FilterPolicy::with_fpr(fpr)?,
+            None => FilterPolicy::with_bits_per_key(self.bits_per_key.unwrap_or_default())?,
         };
-        match self.most {
+        match self.most_modules {
             None => Ok(policy),
             Some(most) => policy.with_most_modules(most),
         }
@@ -223,7 +222,7 @@ fn insert_all<'a>(
 
 /// Builds from a pipe, whose keys can be read only once, so that their number is known at the end.
 fn collect<'a>(arguments: &'a Arguments, input: &Input) -> Result<Built<'a>> {
-    let mut builder = arguments.modules.policy(arguments.request())?.builder();
+    let mut builder = arguments.request.policy()?.builder();
     let keys = Keys::new(input, "reading", arguments.output.quiet);
     let n_lines = keys.hash_all(0, |hashes| builder.insert_batch(hashes))?;
     let filter = builder.finish()?;
@@ -308,7 +307,6 @@ impl Built<'_> {
     }
 
     fn requested(&self) -> Option<f64> {
-        let is_requested = self.arguments.bits_per_key.is_none() && self.arguments.like.is_none();
-        is_requested.then_some(self.arguments.fpr)
+        self.arguments.request.rate().filter(|_| self.arguments.like.is_none())
     }
 }

@@ -10,7 +10,7 @@ use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use serde_json::{Value, json};
 
-use crate::filters::build::{Modules, Request};
+use crate::filters::build::Request;
 use crate::filters::chart::{self, Axis, BLUE, Chart, Line, ORANGE, svg};
 use crate::numbers::{self, counted, grouped, percent, short, size};
 use crate::output::Printer;
@@ -19,13 +19,21 @@ use crate::output::Printer;
 #[derive(Args)]
 #[command(after_long_help = "\
 Give two of --keys, --fpr (or --bits-per-key) and --bytes to compute the
-third. A standard filter, whose probes go anywhere, is shown for
-comparison: for the same --fpr, or else of the same size.
+third, or one of --keys and --bytes for an FPR of 1%. A standard filter,
+whose probes go anywhere, is shown for comparison: for the same FPR, or
+else of the same size.
 
-A size for --keys is the size that `build --keys` makes with the same
---modules. With several modules, a lookup of an absent key still reads
-about one cache line, but that of a present key reads one line of each
-module. `bloomline help build` says when to choose fewer or more.
+The column \"bloomline\" is for `build` and `dedup`. A size for --keys is
+the size that `build --keys` makes with the same --modules. That of
+`dedup --keys`, whose FPR is 1e-6 unless you give another, is up to 1%
+less, because it is not rounded up to fold. Without --keys, the filter of
+dedup grows. At 1e-6, it is 1.2 times as large when it is full, and up to
+2.8 times just after it has grown, but 3.5 times the first time. At 1%,
+these are 1.7, 3.6 and 4.5 times.
+
+With several modules, a lookup of an absent key still reads about one
+cache line, but that of a present key reads one line of each module.
+`bloomline help build` says when to choose fewer or more.
 
 The JSON object has keys, modules, blocks (of all modules), bytes,
 bits_per_key, k (in each module), false_positive_rate, lines_if_absent,
@@ -33,7 +41,8 @@ and standard, an object of bits, bytes, bits_per_key, k and
 false_positive_rate. With `--plot -`, only the chart is printed.
 
 Examples:
-  bloomline plan --keys 1e9 --fpr 0.01     how many bytes?
+  bloomline plan --keys 1e9                how many bytes, for 1%?
+  bloomline plan --keys 1e9 --fpr 1e-6     and for dedup --keys 1e9?
   bloomline plan --keys 1e9 --bytes 2GiB   what false-positive rate?
   bloomline plan --bytes 2GiB --fpr 1%     how many keys?
   bloomline plan --keys 1e9 --fpr 1e-6 --modules 1
@@ -42,14 +51,8 @@ pub struct Arguments {
     /// Distinct keys, e.g. 1000000 or 1e6
     #[arg(long, value_name = "N", value_parser = numbers::count_from_1, allow_negative_numbers = true)]
     keys: Option<usize>,
-    /// Target false-positive rate, e.g. 1%
-    #[arg(long, value_name = "FPR", value_parser = numbers::share, allow_negative_numbers = true)]
-    fpr: Option<f64>,
-    /// Bits per key
-    #[arg(long, value_name = "BITS", conflicts_with = "fpr", allow_negative_numbers = true)]
-    bits_per_key: Option<f64>,
     #[command(flatten)]
-    modules: Modules,
+    request: Request,
     /// Size of the filter, e.g. 64MiB or 1.2GB
     #[arg(long, value_name = "BYTES", value_parser = numbers::bytes, allow_negative_numbers = true)]
     bytes: Option<usize>,
@@ -64,14 +67,16 @@ pub struct Arguments {
 const BLOCK_BITS: u64 = 512;
 /// Lower false-positive rates of a module would be below the rounding error of the model.
 const LEAST: f64 = 1e-9;
-/// [`percent`] rounds lower rates to 0.
+/// At lower ones it is more likely that two keys have one 64-bit hash.
 const LEAST_SHOWN: f64 = 1e-20;
 
 pub fn run(arguments: &Arguments) -> Result<()> {
     let is_chart_printed = chart::is_printed(arguments.plot.as_ref(), arguments.json)?;
     let (keys, sizing) = plan(arguments)?;
     supported(sizing.n_blocks())?;
-    let standard = match arguments.fpr {
+    // The rate of --keys and --bytes is what they come to.
+    let is_computed = !arguments.request.is_given() && arguments.keys.is_some() && arguments.bytes.is_some();
+    let standard = match arguments.request.rate().filter(|_| !is_computed) {
         Some(fpr) => StandardSizing::for_fpr(keys as u64, fpr)?,
         None => {
             let bits_per_key = clamped_bits(sizing.n_blocks(), keys);
@@ -95,37 +100,44 @@ struct Plan {
 
 /// The number of keys, and the filter for them.
 fn plan(arguments: &Arguments) -> Result<(usize, Sizing)> {
-    let request = arguments.fpr.map(Request::Fpr).or(arguments.bits_per_key.map(Request::BitsPerKey));
-    Ok(match (arguments.keys, request, arguments.bytes) {
+    let request = arguments.request;
+    Ok(match (arguments.keys, arguments.bytes) {
         // The size that `build --keys` makes.
-        (Some(keys), Some(request), None) => {
-            (keys, arguments.modules.sizing(keys, request)?.rounded_to_fold())
-        }
-        (Some(keys), None, Some(bytes)) => (keys, of_size(arguments, keys, blocks(bytes)?)?),
-        (None, Some(request), Some(bytes)) => most_keys(arguments, request, blocks(bytes)?)?,
-        _ => bail!("give two of --keys, --fpr (or --bits-per-key) and --bytes (see --help)"),
+        (Some(keys), None) => (keys, request.sizing(keys)?.rounded_to_fold()),
+        (Some(keys), Some(bytes)) if !request.is_given() => (keys, of_size(request, keys, blocks(bytes)?)?),
+        (None, Some(bytes)) => most_keys(request, blocks(bytes)?)?,
+        _ => bail!("give --keys or --bytes, or both without --fpr and --bits-per-key (see --help)"),
     })
 }
 
 /// The best filter of at most `n_blocks` blocks.
-fn of_size(arguments: &Arguments, keys: usize, n_blocks: usize) -> Result<Sizing> {
+fn of_size(request: Request, keys: usize, n_blocks: usize) -> Result<Sizing> {
     let bits = |n_blocks| clamped_bits(n_blocks, keys);
     // Not rounded up to one block more.
-    let request = Request::BitsPerKey(bits(n_blocks) * (1.0 - 1e-12));
-    let n_modules = arguments.modules.sizing(keys, request)?.n_modules();
+    let request = request.with_bits_per_key(bits(n_blocks) * (1.0 - 1e-12));
+    let n_modules = request.sizing(keys)?.n_modules();
     let of_each = n_blocks / n_modules;
     Ok(Sizing::new(of_each * n_modules, sizing::best_k(bits(of_each))?)?.with_modules(n_modules)?)
 }
 
 /// The most keys for which `build` makes a filter of at most `n_blocks` blocks, and this filter.
-fn most_keys(arguments: &Arguments, request: Request, n_blocks: usize) -> Result<(usize, Sizing)> {
-    let bits_per_key = arguments.modules.policy(request)?.bits_per_key();
+fn most_keys(request: Request, n_blocks: usize) -> Result<(usize, Sizing)> {
+    let bits_per_key = request.policy()?.bits_per_key();
     let keys_in = |n_blocks: usize| ((n_blocks as f64 * BLOCK_BITS as f64 / bits_per_key) as usize).max(1);
-    let sizing = |keys| arguments.modules.sizing(keys, request);
-    let n_modules = sizing(keys_in(n_blocks))?.n_modules();
-    let mut keys = keys_in(n_blocks / n_modules * n_modules);
+    let mut keys = keys_in(n_blocks);
+    if request.sizing(keys).is_err() {
+        // A rate as low as this is in reach for fewer keys, of which fewer have equal hashes.
+        let mut enough = 1;
+        while keys - enough > 1 + enough / 1_000_000 {
+            let middle = enough + (keys - enough) / 2;
+            *(if request.sizing(middle).is_ok() { &mut enough } else { &mut keys }) = middle;
+        }
+        keys = enough;
+    }
+    let n_modules = request.sizing(keys)?.n_modules();
+    keys = keys.min(keys_in(n_blocks / n_modules * n_modules));
     loop {
-        let sizing = sizing(keys)?;
+        let sizing = request.sizing(keys)?;
         let found = sizing.n_blocks();
         if found <= n_blocks {
             return Ok((keys, sizing));

@@ -41,10 +41,14 @@ line that is there, but was never printed, was lost:
   sort once.txt >printed.txt
   sort -u dropped.txt | comm -13 printed.txt -
 
-Memory grows with the number of distinct keys. --keys fixes it: dedup stops with
-exit status 2 before there are so many more than N that the FPR rises above
---fpr. With --allow-overfull it goes on, drops more and more new lines, and says
-so at the end.
+The summary says that likely none of the dropped lines is new if the chance that
+one is new is below one in twenty. Otherwise it says at most how many.
+
+Memory grows with the number of distinct keys. At the default --fpr, it is 36 to
+87 bits for each, and 110 just after the first million. --keys fixes it, at 31.5
+bits for each of N keys, and dedup stops with exit status 2 before there are so
+many more than N that the FPR rises above --fpr. With --allow-overfull it goes
+on, drops more and more new lines, and says so at the end.
 
 With --state, lines printed in earlier runs are dropped too. FILE records the
 keys of the printed lines, --fpr, --keys, and the key options (--column, --crlf
