@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use anyhow::{Context, Error, Result, anyhow};
+use anyhow::{Context, Error, Result, anyhow, ensure};
 use bloomline::bank::BankView;
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{BloomFilter, BloomView, ErrorKind, StandaloneKind};
@@ -56,7 +57,12 @@ impl Content<'_> {
 impl FilterFile {
     /// Opens a file, or standard input if it is called -.
     pub fn open(path: &Path) -> Result<Self> {
+        static STDIN_WAS_READ: AtomicBool = AtomicBool::new(false);
         let name = name_of(path);
+        ensure!(
+            !is_stdin(path) || !STDIN_WAS_READ.swap(true, Relaxed),
+            "{name}: is named twice, and can be read only once (name the file of one)"
+        );
         let bytes = if is_stdin(path) { streams::input().and_then(all_bytes) } else { bytes_of(path) };
         let bytes = bytes.map_err(|error| io_error(&name, &error))?;
         Ok(Self { name, bytes })

@@ -29,7 +29,7 @@ impl Output {
     /// Fails now if the file must not be written. `read` are the files that it is made of, which it may replace.
     pub fn create<'a>(&self, read: impl IntoIterator<Item = &'a PathBuf>) -> Result<GuardedFile> {
         // Resolved once, because a link that is changed meanwhile would lead to a file that is not locked.
-        let path = if is_stream(&self.path) { self.path.clone() } else { followed(&self.path)? };
+        let path = followed(&self.path)?;
         let file = NewFile::create(&path)?;
         let is_read = read.into_iter().any(|other| is_same_file(&path, other));
         let mut guarded = GuardedFile { file, path, replaces_all: self.replace_state || is_read, lock: None };

@@ -173,6 +173,16 @@ impl Input {
         self.files.iter().chain(&self.files0_from).any(is_file)
     }
 
+    /// Fails if the lines, or the names of their files, come from standard input as this filter does.
+    pub fn check_filter(&self, filter: &Path) -> Result<()> {
+        let mut files = self.files.iter().chain(&self.files0_from);
+        ensure!(
+            !is_stdin(filter) || !files.any(|file| is_stdin(file)),
+            "the filter and the lines cannot both come from standard input (name the file of one)"
+        );
+        Ok(())
+    }
+
     /// Fails now if a file cannot be read, instead of after an hour of reading the first one.
     pub fn check(&self) -> Result<()> {
         for file in &self.files {
@@ -199,7 +209,8 @@ pub fn total_bytes<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Option<u
 }
 
 pub fn is_stdin(file: &Path) -> bool {
-    file.as_os_str() == "-"
+    // A file that is redirected can be opened again, and read from its start.
+    file.as_os_str() == "-" || file.as_os_str() == "/dev/stdin" && !file.is_file()
 }
 
 /// The name of an input, for messages.

@@ -296,8 +296,12 @@ pub fn typed(path: &Path) -> String {
     shlex::try_quote(&name).map_or(name.clone(), |quoted| quoted.into_owned())
 }
 
-/// What a path leads to now if it or its directory is a symbolic link. Otherwise the path itself.
+/// What a path leads to now if it or its directory is a symbolic link. Otherwise, and if it is a pipe or a device, the
+/// path itself.
 pub fn followed(path: &Path) -> Result<PathBuf> {
+    if is_stream(path) {
+        return Ok(path.to_owned());
+    }
     let end = if path.is_symlink() { end_of_links(path) } else { Ok(path.to_owned()) };
     let end = end.map_err(|error| io_error(path.display(), &error))?;
     let (Some(directory), Some(name)) = (end.parent(), end.file_name()) else { return Ok(end) };

@@ -493,3 +493,33 @@ fn gzip_ends_with_zeros_or_with_a_member() {
     place.write("padded", [&zstd[..], &zeros(512)[..]].concat());
     place.refuses("build -o f padded", &["padded: cannot be decompressed: "]);
 }
+
+#[test]
+fn standard_input_is_read_once() {
+    let place = Place::new();
+    place.write("f", filter_of(b"ant"));
+    place.write("k", "ant\n");
+    let twice = "standard input: is named twice, and can be read only once (name the file of one)";
+    let both = "the filter and the lines cannot both come from standard input (name the file of one)";
+    for (arguments, text) in [
+        ("estimate - -", twice),
+        ("estimate /dev/stdin -", twice),
+        ("merge -o m - -", twice),
+        ("merge -o m f - -", twice),
+        ("check - -", both),
+        ("check /dev/stdin", both),
+        ("build -o m --like -", both),
+        ("build -o m --like - k -", both),
+        ("dedup --state /dev/stdin k", "/dev/stdin: a state is read and then replaced (name a file)"),
+        ("grow /dev/stdin", "/dev/stdin: cannot be replaced (name a state to write with -o)"),
+    ] {
+        place.refuses_in_shell(format!("cat f | $b {arguments}"), &[text]);
+    }
+    place.sh("cat f | $b info - -").code(2).stdout(contains("blocked")).stderr(contains(twice));
+    for arguments in ["estimate - f", "merge -o m /dev/stdin f", "build -q -o m --like - k", "check - k"] {
+        place.sh(format!("cat f | $b {arguments}")).success();
+    }
+    place.refuses_in_shell("printf 'k\\0' | $b check - --files0-from -", &[both]);
+    // A file that is redirected is opened again.
+    place.sh("$b estimate /dev/stdin /dev/stdin <f").success();
+}

@@ -91,6 +91,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             .map(|filter| (filter, requested.max(sizing.expected_fpr(keys as u64))))
     };
     let input = &arguments.input.resolve()?;
+    if let Some(like) = &arguments.like {
+        input.check_filter(like)?;
+    }
     let sized = match (&arguments.like, arguments.keys) {
         (Some(path), _) => Some(empty_like(path)?),
         (None, Some(keys)) => Some(empty(keys, request.sizing(keys)?.rounded_to_fold())?),

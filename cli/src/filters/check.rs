@@ -77,10 +77,7 @@ macro_rules! lookup {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let Arguments { invert_match, count, json, quiet, .. } = *arguments;
     let input = arguments.input.resolve()?;
-    ensure!(
-        !is_stdin(&arguments.filter) || !input.files.iter().any(|file| is_stdin(file)),
-        "the filter and the lines cannot both come from standard input (name the file of one)"
-    );
+    input.check_filter(&arguments.filter)?;
     let file = FilterFile::open(&arguments.filter)?;
     ensure!(!is_printed_to(&arguments.filter), "{}: is also the output (write to another file)", file.name);
     let content = if arguments.no_verify { file.content()? } else { file.verified()? };

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::filter_file::FilterFile;
 use crate::guard::refuse_state;
 use crate::numbers::{self, counted, percent};
-use crate::output::{FileLock, NewFile, Printer, check_json, followed, is_stream, leads_to, note};
+use crate::output::{FileLock, NewFile, Printer, check_json, followed, is_stdout, is_stream, leads_to, note};
 use crate::state::{FPR, Filter, INITIAL_CAPACITY, State, grow_command};
 
 /// Let a state of dedup take any number of lines
@@ -64,6 +64,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let source = &followed(&arguments.state)?;
     let path = &arguments.output.as_ref().map_or_else(|| Ok(source.clone()), |path| followed(path))?;
     check_json(arguments.json, path)?;
+    ensure!(
+        arguments.output.is_some() || !is_stream(path) || is_stdout(path),
+        "{}: cannot be replaced (name a state to write with -o)",
+        path.display()
+    );
     drop(NewFile::create(path)?);
     let busy = arguments.no_wait.then_some("omit --no-wait to wait");
     let _lock = (!is_stream(path)).then(|| FileLock::of(path, busy)).transpose()?;
