@@ -42,13 +42,18 @@ pub fn last_note(text: fmt::Arguments) {
     let _ = is_done.recv_timeout(Duration::from_secs(1));
 }
 
+const DIRECTORY_DENIES: &str = "change the mode of its directory with chmod, or ask the directory's owner";
+
 /// The system's error for a file, with a remedy.
 pub fn io_error(name: impl fmt::Display, error: &io::Error) -> Error {
     let text = error.to_string();
     let what = text.split(" (os error").next().unwrap_or_default();
     let remedy = match error.kind() {
         ErrorKind::NotFound => "check the path",
-        ErrorKind::PermissionDenied => "change its mode with chmod, or ask its owner",
+        ErrorKind::PermissionDenied if Path::new(&name.to_string()).exists() => {
+            "change its mode with chmod, or ask its owner"
+        }
+        ErrorKind::PermissionDenied => DIRECTORY_DENIES,
         ErrorKind::IsADirectory => "name a file",
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
             "free some space, or write elsewhere"
@@ -183,12 +188,18 @@ impl NewFile {
             return Ok(Self { name: name.to_owned(), file, target: None });
         }
         let target = Target::of(name).map_err(failed)?;
+        let not_created = |error: io::Error| match error.kind() {
+            ErrorKind::PermissionDenied => {
+                anyhow!("{}: no file can be created beside it ({DIRECTORY_DENIES})", name.display())
+            }
+            _ => failed(error),
+        };
         let prefix = format!(".{}", beginning(&target.name));
         remove_leftovers(&target.directory, &prefix);
         signals::watch()?;
         let file = loop {
             let mut temporary = signals::temporary();
-            let (file, path) = target.temporary(&prefix, SUFFIX).map_err(failed)?.into_parts();
+            let (file, path) = target.temporary(&prefix, SUFFIX).map_err(not_created)?.into_parts();
             // Another run may have removed the file before it was locked. Without locks, no run removes any.
             let _ = file.lock();
             if path.exists() {

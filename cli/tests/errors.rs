@@ -54,11 +54,27 @@ fn missing_permissions() {
     }
     let denied = "Permission denied (change its mode with chmod, or ask its owner)";
     place.refuses("build -o g keys", &["keys: ", denied]);
-    place.refuses("check f keys", &["f: ", denied]);
-    place.refuses("build -o f keys", &["f: ", denied]);
-    fs::set_permissions(place.directory(), fs::Permissions::from_mode(0o500)).unwrap();
-    place.refuses("build -o g", &["g: ", denied]);
-    fs::set_permissions(place.directory(), fs::Permissions::from_mode(0o700)).unwrap();
+    place.sh("chmod u+r keys; $b build -o g keys").success();
+    let commands = ["check f keys", "build -o f keys"];
+    commands.iter().for_each(|command| place.refuses(command, &["f: ", denied]));
+    place.sh("chmod u+rw f").success();
+    commands.iter().for_each(|command| _ = place.run(command).success());
+    place.sh("mkdir d; cp keys f d; $b dedup -q --state d/s keys >old; chmod a-w d").success();
+    let denied = "(change the mode of its directory with chmod, or ask the directory's owner)";
+    let commands = [
+        "build -o d/g keys",
+        "build -o d/f keys",
+        "fold -o d/f --factor 1 d/f",
+        "dedup --state d/s keys",
+        "dedup --dropped d/l keys",
+        "grow d/s",
+    ];
+    commands.iter().for_each(|command| place.refuses(command, &["d/", denied]));
+    place.sh("chmod a-x d").success();
+    let reads = ["info d/f", "dedup d/keys", "build -o g d/keys"];
+    reads.iter().for_each(|command| place.refuses(command, &["d/", denied]));
+    place.sh("chmod u+wx d").success();
+    commands.iter().for_each(|command| _ = place.run(command).success());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Every command that an error suggests works: it is run as it is printed, and then what failed.
+//! Every remedy that a text names works: a command is run as it is printed, and then what failed.
 #![cfg(unix)]
 #![forbid(unsafe_code)]
 
@@ -6,7 +6,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{Place, lines, program, stderr};
+use common::{Place, lines, program, stderr, stdout};
 
 /// Names that a shell would read as something else.
 const NAMES: [&str; 3] = ["s", "it's $5", "-dashed"];
@@ -139,9 +139,15 @@ fn states_that_do_not_merge() {
 #[test]
 fn too_low_a_rate() {
     let place = Place::new();
+    for rate in ["1e-9", "1e-13", "1e-30"] {
+        let text = stderr(&place.run(format!("dedup --fpr {rate}")).code(2));
+        assert!(text.starts_with(&format!("bloomline: an FPR of {rate} is too low")), "{text}");
+        let fixed = place.run(format!("dedup --keys 1000 --fpr {rate}"));
+        assert_eq!(text.contains("with --keys)"), fixed.get_output().status.success(), "{text}");
+    }
     for (dedup, before) in [("dedup", "raise --fpr to "), ("dedup --keys 9", "at least ")] {
         let text = stderr(&place.run(format!("{dedup} --fpr 1e-13")).code(2));
-        let lowest = text.split(before).nth(1).unwrap().split(',').next().unwrap();
+        let lowest = text.split(before).nth(1).unwrap().split([',', ')']).next().unwrap();
         place.run(format!("{dedup} --fpr {lowest}")).success();
     }
 }
@@ -177,12 +183,115 @@ fn compressed_input() {
     }
 }
 
-/// A new error that suggests a command needs a test above.
+/// What a text names, a command that prints it, and one that does what it says.
+const REMEDIES: &str = r"
+omit --keys => bloomline dedup --state s --keys 5 few => bloomline dedup --state s few
+omit --fpr => bloomline dedup --state s --fpr 1% few => bloomline dedup --state s few
+omit --fpr => bloomline grow --fpr 1% g => bloomline grow g
+with --keys => bloomline dedup --fpr 1e-9 few => bloomline dedup --fpr 1e-9 --keys 1000 few
+raise --keys => bloomline dedup --keys 100 more => bloomline dedup --keys 5000 more
+add --grow => bloomline dedup --keys 100 more => bloomline dedup --keys 100 --grow more
+raise --keys => bloomline build -o n --keys 100 more => bloomline build -o n --keys 5000 more
+--allow-overfull => bloomline build -o n --keys 9 few => bloomline build -qo n --allow-overfull --keys 9 few
+give --like a larger => bloomline build -o n --like f more => bloomline build -o n --like large more
+with the same --keys and --fpr => bloomline merge -o n f h => bloomline merge -o n h same
+again with --like => bloomline merge -o n f h => bloomline build -q -o f --like h few; bloomline merge -o n f h
+give --replace-state => bloomline build -o s few => bloomline build -o s --replace-state few
+with -o => bloomline grow f => bloomline grow -o n --fpr 5% f
+with -o => cat s | bloomline grow /dev/stdin => cat s | bloomline grow -o n /dev/stdin
+with --modules 2 => bloomline grow -o n three => bloomline build -qo n --fpr 1e-9 --modules 2 few; bloomline grow -o m n
+give dedup --fpr => bloomline grow --fpr 2% s => bloomline dedup --state s --fpr 2% more
+omit --integers => bloomline dedup --integers few => bloomline dedup few
+omit --integers => bloomline check --integers s few => bloomline check s few
+add --integers => bloomline check i ten => bloomline check --integers i ten
+--delimiter => bloomline dedup --column 2 few => bloomline dedup --column 2 --delimiter / few
+with --crlf => printf 'ant\r\n' | bloomline dedup => printf 'ant\r\n' | bloomline dedup --crlf
+--length => bloomline dedup --length 4 ten => bloomline dedup --length 3 ten
+give --raw => bloomline dedup f => bloomline dedup --raw f
+use --raw => bloomline dedup gzip => bloomline dedup --raw gzip
+use --raw => bloomline dedup bzip2 => bloomline dedup --raw bzip2
+use --raw => bloomline dedup utf16 => bloomline dedup --raw utf16
+`iconv -f => bloomline dedup utf16 => iconv -f UTF-16 -t UTF-8 utf16 | bloomline dedup | grep -qx ant
+with --raw => bloomline dedup mark => bloomline dedup --raw mark
+`find -print0` => ls few more >l; bloomline dedup --files0-from l => find few -print0 | bloomline dedup --files0-from -
+`bloomline build` => bloomline info few => bloomline build -q -o n few; bloomline info n
+that `bloomline build` made => bloomline fold -o n --factor 1 g => bloomline fold -o n --factor 1 f
+as `bloomline build` makes it => bloomline check bank few => bloomline check f few
+omit --plot => bloomline info --plot p.svg g => bloomline info g
+omit --plot => bloomline plan --keys 1 --bytes 1GB --plot p.svg => bloomline plan --keys 1 --bytes 1GB
+give --fpr => bloomline fold -o n f => bloomline fold -o n --fpr 50% f
+--factor => bloomline fold -o n f => bloomline fold -o n --factor 2 f
+`build --keys` => bloomline fold -o n --factor 5 prime => bloomline build -q -o p --keys 2000 ten; bloomline fold -o n --factor 5 p
+give --bytes => bloomline plan --bytes 64 --fpr 1e-12 => bloomline plan --bytes 256 --fpr 1e-12
+give --bytes 64 => bloomline plan --bytes 9 => bloomline plan --bytes 64
+give --keys or --bytes => bloomline plan --fpr 1% => bloomline plan --fpr 1% --keys 9; bloomline plan --fpr 1% --bytes 1kB
+both without --fpr => bloomline plan --fpr 1% --keys 9 --bytes 64 => bloomline plan --keys 9 --bytes 64
+see --help => bloomline plan --fpr 1% => bloomline plan --help
+see --help => bloomline --kyes 1 => bloomline --help
+see --help => bloomline man kyes => bloomline man --help
+";
+
+/// The rows of the table.
+fn remedies() -> impl Iterator<Item = [&'static str; 3]> {
+    let row = |row: &'static str| row.splitn(3, " => ").collect::<Vec<_>>().try_into().expect(row);
+    REMEDIES.trim().lines().map(row)
+}
+
 #[test]
-fn no_other_commands_are_suggested() {
-    let line = "grep -ro 'grow_command(' $src | cut -d: -f1 | xargs -n1 basename | sort | uniq -c | xargs";
+fn what_a_text_names_helps() {
+    let prepared = shell("s");
+    prepared.succeeds(PREPARED, "s");
+    prepared.0.write("bank", include_bytes!("../../tests/golden/bank-3-slots.bin"));
+    for [remedy, wrong, right] in remedies() {
+        let shell = Shell(Place::new());
+        shell.succeeds(&format!("cp {}/* .", prepared.0.directory().display()), "s");
+        let (_, text) = shell.run(wrong, "s");
+        assert!(text.contains(remedy), "{wrong}: {text}");
+        let (is_good, text) = shell.run(right, "s");
+        assert!(is_good && !text.contains(remedy), "{right}: {text}");
+    }
+}
+
+/// States of text, of integers and of any number of lines, filters, and lines that are not plain text.
+const PREPARED: &str = "seq 10 99 >ten; bloomline dedup -q --state g few; bloomline dedup -q --integers --state i ten; \
+    build='bloomline build -q -o'; $build f few; $build h --keys 900 few; $build same --keys 900 few; \
+    $build large --keys 9000 few; $build three --fpr 1e-9 few; $build prime --bits-per-key 9.2 more; \
+    printf '\\037\\213\\010ant' >gzip; printf BZh91AY'&SY' >bzip2; printf '\\357\\273\\277ant\\n' >mark; \
+    printf '\\377\\376a\\0n\\0t\\0\\n\\0' >utf16";
+
+/// These have a test of their own.
+const OTHERS: [&str; 8] = [
+    "`{}`",                        // above
+    "raise --fpr to {",            // above
+    "`{tool} -dc`",                // above
+    "`zstdcat --long=31`",         // above
+    "again without --fpr",         // above
+    "{remedy} --integers",         // above
+    "omit --no-wait",              // dedup.rs
+    "for --dropped and --summary", // names two files
+];
+
+/// A text that names an option or a command needs a test above.
+#[test]
+fn no_other_options_or_commands_are_named() {
     let place = Place::new();
-    let mut grep = place.shell(line);
-    grep.env("src", concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
-    grep.assert().stdout("2 dedup.rs 2 grow.rs 1 merge.rs 1 state.rs\n");
+    let mut cat = place.shell("find $src -name '*.rs' -exec cat {} +");
+    let source = stdout(&cat.env("src", concat!(env!("CARGO_MANIFEST_DIR"), "/src")).assert().success());
+    let code = source.lines().filter(|line| !line.trim_start().starts_with("//")).map(str::trim_start);
+    let code =
+        code.collect::<Vec<_>>().join("\n").replace("\\\n", "").replace("\\\"", "").replace("'\"'", "");
+    // Help has examples, and no remedies. A text of options only is a part of a command.
+    let texts = code.split('"').skip(1).step_by(2);
+    let texts = texts.filter(|text| !text.contains("\nExample") && !text.starts_with("--"));
+    let known: Vec<_> = remedies().map(|[remedy, ..]| remedy).chain(OTHERS).collect();
+    let mut n_found = 0;
+    for part in texts.flat_map(|text| text.split(['(', ')'])).flat_map(|text| text.split(", or ")) {
+        let mut options = part.split("--").skip(1);
+        if part.contains('`') || options.any(|option| option.starts_with(|it: char| it.is_ascii_lowercase()))
+        {
+            assert!(known.iter().any(|known| part.contains(known)), "{part}");
+            n_found += 1;
+        }
+    }
+    assert!(n_found > 40, "{n_found}");
 }

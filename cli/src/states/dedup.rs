@@ -319,9 +319,13 @@ fn new(arguments: &Arguments) -> Result<State> {
     } else {
         ensure!(
             !(fpr > 0.0 && fpr < SCALABLE_MIN_FPR),
-            "an FPR of {} is too low for a filter that grows (raise --fpr to {SCALABLE_MIN_FPR:e}, or fix the number of \
-             distinct keys with --keys)",
-            percent(fpr)
+            "an FPR of {} is too low for a filter that grows (raise --fpr to {SCALABLE_MIN_FPR:e}{})",
+            percent(fpr),
+            if Sizing::for_fpr(1, fpr).is_ok() {
+                ", or fix the number of distinct keys with --keys"
+            } else {
+                ""
+            }
         );
         Filter::Growing(ScalableBloomFilter::with_fpr(capacity as u64, fpr)?)
     };
