@@ -332,7 +332,7 @@ fn plan_computes_the_third() {
     };
     let by_rate = plan("--keys 1e9 --fpr 0.01");
     // As `build --keys` makes it, so that it can be folded.
-    let blocks = bloomline::Sizing::for_fpr(1_000_000_000, 0.01).unwrap().foldable().n_blocks();
+    let blocks = bloomline::Sizing::for_fpr(1_000_000_000, 0.01).unwrap().rounded_to_fold().n_blocks();
     assert_eq!((blocks, blocks % 5040), (19_514_880, 0));
     assert_eq!(words(&by_rate, "bytes"), ["bytes", "1,248,952,320", "1,199,119,344"]);
     assert_eq!(words(&by_rate, "size"), ["size", "1.25", "GB", "1.2", "GB"]);

@@ -427,7 +427,7 @@ fn filters_of_low_rates_have_several_modules() {
         assert!(piped == expected && piped.known_keys() == Some(10_000), "{more}");
         // For a guessed number, one that can be folded.
         let (_, bytes) = built(&format!("{more} --keys 10k"));
-        assert!(bytes == of(sizing.unwrap().foldable()).to_standalone(), "{more}");
+        assert!(bytes == of(sizing.unwrap().rounded_to_fold()).to_standalone(), "{more}");
     }
     for (more, sizing) in [
         ("--bits-per-key 20", Sizing::for_bits_per_key(10_000, 20.0)),
@@ -623,7 +623,7 @@ fn plan_shows_the_modules_that_build_makes() {
         assert_eq!(text.contains("modules "), n_modules > 1, "{text}");
     }
     let (figures, text) = plan("--keys 1e6 --fpr 0.01% --modules 4");
-    let sizing = Sizing::for_fpr_within(1_000_000, 1e-4, 4).unwrap().foldable();
+    let sizing = Sizing::for_fpr_within(1_000_000, 1e-4, 4).unwrap().rounded_to_fold();
     assert!(is_close(&figures["false_positive_rate"], sizing.fpr(1_000_000)));
     assert!((figures["lines_if_absent"].as_f64().unwrap() - 1.05).abs() < 0.005);
     for row in [

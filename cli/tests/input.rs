@@ -93,7 +93,7 @@ fn threads_make_the_filter_of_one() {
     texts.iter().zip(["a", "b"]).for_each(|(text, name)| _ = place.write(name, text));
     let bits_per_key = sizing::bits_per_key(0.01).unwrap();
     let sizing = Sizing::for_bits_per_key(300_000, bits_per_key).unwrap();
-    let mut expected = BloomFilter::with_sizing(sizing.foldable()).unwrap();
+    let mut expected = BloomFilter::with_sizing(sizing.rounded_to_fold()).unwrap();
     texts.iter().flat_map(|text| text.lines()).for_each(|key| _ = expected.insert(key));
     for _ in 0..5 {
         place.run("build -o f --keys 300k a b").success().stderr(contains("f: 300,000 lines, "));
