@@ -58,7 +58,7 @@ fn the_model_says_when_a_filter_is_full() {
     let most = most_keys(&place, "dedup --keys 10000", lines(0..12_000));
     // By the model, and the thousandth that it may be off; none was dropped.
     let sizing = Sizing::for_fpr(10_000, 1e-6).unwrap();
-    let rates = [most, most + 1].map(|lines| sizing.fpr(lines));
+    let rates = [most, most + 1].map(|lines| sizing.expected_fpr(lines));
     assert!(rates[0] <= 1.001e-6 && 1.001e-6 < rates[1], "{most} lines: {rates:?}");
     // A state for a million lines has room after a million.
     let filter = BloomFilter::with_sizing(Sizing::for_fpr(1_000_000, 1e-6).unwrap()).unwrap();
@@ -684,7 +684,7 @@ fn the_rate_holds_where_it_is_high() {
             // Of the lines that keep the rate, the dropped ones are not put in: four standard errors fewer.
             let fpr = fpr.parse().unwrap();
             let sizing = Sizing::for_fpr(n, fpr).unwrap();
-            let rate = |lines: usize| sizing.fpr(lines as u64);
+            let rate = |lines: usize| sizing.expected_fpr(lines as u64);
             let enough = (n as usize..).find(|&lines| rate(lines + 1) > 1.001 * fpr).unwrap();
             let dropped =
                 (1..200).step_by(2).map(|i| rate(enough * i / 200)).sum::<f64>() / 100.0 * enough as f64;

@@ -30,12 +30,12 @@ public final class BloomFilter extends BloomView {
 
     /**
      * An empty filter with a false-positive rate of at most {@code fpr} once it holds {@code expectedKeys} distinct
-     * keys. Its size is one that {@linkplain Sizing#foldable can be folded}.
+     * keys. Its size is one that {@linkplain Sizing#roundedToFold can be folded}.
      *
      * @throws IllegalArgumentException if {@code fpr} is not from 5.432e-13 to below 1, or the filter exceeds 2 GiB
      */
     public BloomFilter(long expectedKeys, double fpr) {
-        this(Sizing.forFpr(expectedKeys, fpr).foldable(), 0);
+        this(Sizing.forFpr(expectedKeys, fpr).roundedToFold(), 0);
     }
 
     /** An empty filter of this size, whose keys are hashed with this seed. Filters of both alike can be united. */

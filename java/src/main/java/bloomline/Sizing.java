@@ -165,7 +165,7 @@ public record Sizing(int nBlocks, int k, int nModules) implements Serializable {
      * This size with the number of blocks rounded up to one with many divisors, at most 1% more or one block of each
      * module, so that the filter {@linkplain BloomView#toFolded can be folded}.
      */
-    public Sizing foldable() {
+    public Sizing roundedToFold() {
         int ofEach = nBlocks / nModules;
         int step = IntStream.of(FOLDABLE).filter(next -> next - 1 <= ofEach / 100).max().orElse(2);
         return new Sizing(Math.min((ofEach + step - 1) / step * step, MOST_BLOCKS / nModules) * nModules, k, nModules);

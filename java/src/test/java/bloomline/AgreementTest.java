@@ -112,7 +112,7 @@ class AgreementTest {
             int modules = random.nextInt(4);
             bloomline(lines(texts), with(modules, "build", "-q", "--allow-overfull", "-o", path("theirs"), "--keys",
                     "" + expected, "--fpr", "" + fpr));
-            BloomFilter filter = new BloomFilter(sizing("--fpr", expected, fpr, modules).foldable(), 0);
+            BloomFilter filter = new BloomFilter(sizing("--fpr", expected, fpr, modules).roundedToFold(), 0);
             texts.forEach(filter::insert);
             String message = expected + " keys, " + fpr + ", at most " + modules + " modules";
             assertArrayEquals(Files.readAllBytes(folder.resolve("theirs")), filter.toStandalone(), message);
@@ -159,7 +159,7 @@ class AgreementTest {
             return;
         }
         assertEquals(new Sizing((int) fact(plan, "blocks"), (int) fact(plan, "k"), (int) fact(plan, "modules")),
-                sizing(option, keys, value, modules).foldable(), message);
+                sizing(option, keys, value, modules).roundedToFold(), message);
     }
 
     /** The first number of this name in the JSON of the command line. */

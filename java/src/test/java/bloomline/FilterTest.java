@@ -200,11 +200,11 @@ class FilterTest {
         assertEquals(new Sizing(43_149, 12), Sizing.forFpr(1_000_000, 0.0001, 1));
         assertEquals(new Sizing(38_804, 6, 2), Sizing.forFpr(1_000_000, 0.0001));
         assertEquals(new Sizing(38_166, 4, 3), Sizing.forFpr(1_000_000, 0.0001, 4));
-        assertEquals(new Sizing(6, 16, 3), Sizing.forFpr(1, 2.143e-12).foldable());
+        assertEquals(new Sizing(6, 16, 3), Sizing.forFpr(1, 2.143e-12).roundedToFold());
         assertEquals(4, Sizing.forFpr(1_000_000, 2.143e-12).nModules());
         assertEquals(new Sizing(97_007, 6), Sizing.forBitsPerKey(5_000_000, 9.9335));
-        assertEquals(new Sizing(97_200, 6), Sizing.forBitsPerKey(5_000_000, 9.9335).foldable());
-        assertEquals(new Sizing(33_554_428, 6, 2), new Sizing(33_554_400, 6, 2).foldable());
+        assertEquals(new Sizing(97_200, 6), Sizing.forBitsPerKey(5_000_000, 9.9335).roundedToFold());
+        assertEquals(new Sizing(33_554_428, 6, 2), new Sizing(33_554_400, 6, 2).roundedToFold());
         assertEquals(List.of(1, 2, 3), List.of(Sizing.forBitsPerKey(9_000, 20, 1).nModules(),
                 Sizing.forBitsPerKey(9_000, 20).nModules(), Sizing.forBitsPerKey(9_000, 20, 4).nModules()));
     }

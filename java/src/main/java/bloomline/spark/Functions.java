@@ -64,7 +64,7 @@ public final class Functions implements Function1<SparkSessionExtensions, BoxedU
         Expression key = key(arguments.head(), 0);
         long expectedKeys = (long) constant(arguments.apply(1), DataTypes.LongType);
         double fpr = (double) constant(arguments.last(), DataTypes.DoubleType);
-        Build build = new Build(Sizing.forFpr(expectedKeys, fpr).foldable(), 0, key.dataType());
+        Build build = new Build(Sizing.forFpr(expectedKeys, fpr).roundedToFold(), 0, key.dataType());
         return new V2Aggregator<>(build, seq(List.of(key)), 0, 0);
     }
 
@@ -75,7 +75,7 @@ public final class Functions implements Function1<SparkSessionExtensions, BoxedU
     }
 
     private static Object constant(Expression argument, DataType type) {
-        Object value = argument.foldable() ? cast(argument, type).eval(null) : null;
+        Object value = argument.roundedToFold() ? cast(argument, type).eval(null) : null;
         check(value != null, "a filter's size is a constant, not " + argument.sql());
         return value;
     }
@@ -134,7 +134,7 @@ public final class Functions implements Function1<SparkSessionExtensions, BoxedU
      * steps, which SQL's aggregates do not, and copy a filter less often than SQL's rows.
      */
     public static void build(Dataset<Row> keys, long expectedKeys, double fpr, long seed, String file) throws IOException {
-        Build build = new Build(Sizing.forFpr(expectedKeys, fpr).foldable(), seed, keys.schema().apply(0).dataType());
+        Build build = new Build(Sizing.forFpr(expectedKeys, fpr).roundedToFold(), seed, keys.schema().apply(0).dataType());
         JavaRDD<InternalRow> rows = keys.queryExecution().toRdd().toJavaRDD();
         Serializable state = rows.treeAggregate(null, build::update, build::merge, 2, true);
         if (state != null) {
