@@ -208,8 +208,8 @@ impl Sizing {
         self.n_blocks * BLOCK_BYTES
     }
 
-    /// The false-positive rate of this filter once it holds `keys` distinct keys, by the exact model. It is the product
-    /// of the modules' rates.
+    /// The false-positive rate of this filter once it holds `keys` distinct keys, by the
+    /// [model](crate::sizing#the-model) of many blocks. It is the product of the modules' rates.
     ///
     /// Costs as much as [`fpr`](crate::sizing::fpr()). Above [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY) bits
     /// per key, rounding errors of 1e-12 are larger than the rate.

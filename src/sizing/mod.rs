@@ -64,9 +64,10 @@
 //!
 //! The textbook formula (1 − e^(−k/b))^k, with b bits per key, is for standard filters. Some blocks get more keys than
 //! the average, which raises the FPR. For example, at 16 bits per key the true FPR is twice the textbook's. The model
-//! used here is exact for random hashes. The number of keys per block is Poisson-distributed with a mean of 512 ÷ bits
-//! per key (Putze, Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters", 2007), and within a block
-//! each key uses the lanes of its [mask](crate::format).
+//! used here is exact for random hashes and many blocks. The number of keys per block is Poisson-distributed with a mean
+//! of 512 ÷ bits per key (Putze, Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters", 2007), and
+//! within a block each key uses the lanes of its [mask](crate::format). In few blocks the number is binomial, and in one
+//! it is constant, so a small filter has a lower FPR than the model's.
 //!
 //! Only basic arithmetic is used, so every CPU with IEEE 754 arithmetic computes the same sizes. However, 32-bit x86
 //! without SSE2 does not have it, so targets such as `i586-unknown-linux-gnu` compute with the x87 unit's 80 bits, and

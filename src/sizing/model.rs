@@ -1,4 +1,4 @@
-//! False-positive rates of filters of 512-bit blocks, by a model that is exact for random hashes.
+//! False-positive rates of filters of 512-bit blocks, by a model that is exact for random hashes and many blocks.
 #![forbid(unsafe_code)]
 
 use core::array;
@@ -20,7 +20,8 @@ const ONE_MORE_PROBE: [f64; 15] = [
     36.723,
 ];
 
-/// The false-positive rate at `bits_per_key` with `k` probes, by the exact model.
+/// The false-positive rate of many blocks at `bits_per_key` with `k` probes. In few blocks it is lower, because the
+/// number of keys per block then varies less.
 ///
 /// The rounding error is up to one part in 5,000 at the lowest FPRs, and less than one part in a million for an FPR of
 /// 1e-5 and above. Runs for microseconds at k = 6, and up to twice as long for each further probe. Does not allocate.

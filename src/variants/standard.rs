@@ -14,7 +14,7 @@ use crate::key::Key;
 use crate::kind::StandaloneKind;
 use crate::lanes::LANE_BYTES;
 use crate::mask::below;
-use crate::math::power;
+use crate::math::{minus_ln_of_one_less, power};
 use crate::sizing::standard::StandardSizing;
 use crate::standalone;
 use crate::view::{check_placing, check_same};
@@ -46,7 +46,7 @@ use crate::view::{check_placing, check_same};
 /// use bloomline::variants::StandardBloomFilter;
 ///
 /// let mut seen = StandardBloomFilter::with_fpr(1_000, 0.0001)?;
-/// assert_eq!((seen.bit_len(), seen.k()), (19_174, 13));
+/// assert_eq!((seen.bit_len(), seen.k()), (19_179, 13));
 /// seen.insert("https://example.org/");
 /// assert!(seen.contains("https://example.org/"));
 /// assert!(!seen.contains("https://example.org/other"));
@@ -304,11 +304,13 @@ impl StandardBloomFilter {
         estimate::standard_keys(self.ones(), self.bit_len(), self.k())
     }
 
-    /// The probability that a lookup of a key never inserted returns `true`, which is the fill ratio to the power of k.
-    /// Reads the whole filter.
+    /// The probability that a lookup of a key never inserted returns `true`. This is the fill ratio to the power of k,
+    /// and for few keys more, as in [`StandardSizing::expected_fpr`]. Reads the whole filter.
     #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
-        power(self.fill_ratio(), self.k())
+        let fill = self.fill_ratio();
+        let keys = self.bit_len() as f64 / f64::from(self.k()) * minus_ln_of_one_less(fill);
+        (power(fill, self.k()) + self.sizing.fpr_of_related_hashes(keys, fill)).min(1.0)
     }
 
     fn ones(&self) -> u64 {
