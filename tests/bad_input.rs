@@ -348,6 +348,8 @@ fn writes_without_a_copy(filter: BloomFilter) {
     assert_eq!((bytes, table), (0, compact));
 }
 
+type Writes<'a> = &'a dyn Fn(&mut dyn Write) -> io::Result<()>;
+
 /// A `BufWriter` reports the bytes that do not fit on its disk only when it is flushed, and never when it is dropped.
 #[test]
 fn a_writer_that_is_too_small_is_an_error() {
@@ -358,7 +360,7 @@ fn a_writer_that_is_too_small_is_an_error() {
     let growing = ScalableBloomFilter::with_fpr(100, 0.01).unwrap();
     let frontier = Frontier::<String>::with_fpr(100, 0.01).unwrap();
     let bank = FilterBank::from_filters([&filter]).unwrap();
-    let writers: [&dyn Fn(&mut dyn Write) -> io::Result<()>; 10] = [
+    let writers: [Writes<'_>; 10] = [
         &|out| filter.write_standalone(out),
         &|out| filter.write_compact(out),
         &|out| modules.write_standalone(out),
