@@ -188,11 +188,11 @@ const REMEDIES: &str = r"
 omit --keys => bloomline dedup --state s --keys 5 few => bloomline dedup --state s few
 omit --fpr => bloomline dedup --state s --fpr 1% few => bloomline dedup --state s few
 omit --fpr => bloomline grow --fpr 1% g => bloomline grow g
-with --keys => bloomline dedup --fpr 1e-9 few => bloomline dedup --fpr 1e-9 --keys 1000 few
+distinct keys with --keys => bloomline dedup --fpr 1e-9 few => bloomline dedup --fpr 1e-9 --keys 1000 few
 raise --keys => bloomline dedup --keys 100 more => bloomline dedup --keys 5000 more
 add --grow => bloomline dedup --keys 100 more => bloomline dedup --keys 100 --grow more
 raise --keys => bloomline build -o n --keys 100 more => bloomline build -o n --keys 5000 more
---allow-overfull => bloomline build -o n --keys 9 few => bloomline build -qo n --allow-overfull --keys 9 few
+give --allow-overfull => bloomline build -o n --keys 9 few => bloomline build -qo n --allow-overfull --keys 9 few
 give --like a larger => bloomline build -o n --like f more => bloomline build -o n --like large more
 with the same --keys and --fpr => bloomline merge -o n f h => bloomline merge -o n h same
 again with --like => bloomline merge -o n f h => bloomline build -q -o f --like h few; bloomline merge -o n f h
@@ -204,9 +204,9 @@ give dedup --fpr => bloomline grow --fpr 2% s => bloomline dedup --state s --fpr
 omit --integers => bloomline dedup --integers few => bloomline dedup few
 omit --integers => bloomline check --integers s few => bloomline check s few
 add --integers => bloomline check i ten => bloomline check --integers i ten
---delimiter => bloomline dedup --column 2 few => bloomline dedup --column 2 --delimiter / few
+change --column or --delimiter => bloomline dedup --column 2 few => bloomline dedup --column 2 --delimiter / few
 with --crlf => printf 'ant\r\n' | bloomline dedup => printf 'ant\r\n' | bloomline dedup --crlf
---length => bloomline dedup --length 4 ten => bloomline dedup --length 3 ten
+check the file and --length => bloomline dedup --length 4 ten => bloomline dedup --length 3 ten
 give --raw => bloomline dedup f => bloomline dedup --raw f
 use --raw => bloomline dedup gzip => bloomline dedup --raw gzip
 use --raw => bloomline dedup bzip2 => bloomline dedup --raw bzip2
@@ -270,6 +270,16 @@ const OTHERS: [&str; 8] = [
     "omit --no-wait",              // dedup.rs
     "for --dropped and --summary", // names two files
 ];
+
+/// A new error that suggests `grow` needs a test above.
+#[test]
+fn no_other_commands_are_suggested() {
+    let line = "grep -ro 'grow_command(' $src | cut -d: -f1 | xargs -n1 basename | sort | uniq -c | xargs";
+    let place = Place::new();
+    let mut grep = place.shell(line);
+    grep.env("src", concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
+    grep.assert().stdout("2 dedup.rs 2 grow.rs 1 merge.rs 1 state.rs\n");
+}
 
 /// A text that names an option or a command needs a test above.
 #[test]
