@@ -71,7 +71,7 @@ pub fn decompressed(name: &str, mut reader: impl Read + Send + 'static) -> Resul
     })
 }
 
-/// The members of a gzip file, one after the other. Zeros may follow the last, because a tape is written in whole blocks.
+/// The members of a gzip file, one after another. Zeros may follow the last, as a tape is written in whole blocks.
 struct Members<R>(Option<GzDecoder<R>>);
 
 impl<R: BufRead> Members<R> {

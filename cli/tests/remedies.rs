@@ -221,10 +221,10 @@ omit --plot => bloomline info --plot p.svg g => bloomline info g
 omit --plot => bloomline plan --keys 1 --bytes 1GB --plot p.svg => bloomline plan --keys 1 --bytes 1GB
 give --fpr => bloomline fold -o n f => bloomline fold -o n --fpr 50% f
 --factor => bloomline fold -o n f => bloomline fold -o n --factor 2 f
-`build --keys` => bloomline fold -o n --factor 5 prime => bloomline build -q -o p --keys 2000 ten; bloomline fold -o n --factor 5 p
+`build --keys` => bloomline fold -o n --factor 5 prime => bloomline fold -o n --factor 5 folds
 give --bytes => bloomline plan --bytes 64 --fpr 1e-12 => bloomline plan --bytes 256 --fpr 1e-12
 give --bytes 64 => bloomline plan --bytes 9 => bloomline plan --bytes 64
-give --keys or --bytes => bloomline plan --fpr 1% => bloomline plan --fpr 1% --keys 9; bloomline plan --fpr 1% --bytes 1kB
+give --keys or --bytes => bloomline plan --fpr 1% => bloomline plan --keys 9; bloomline plan --bytes 1kB
 both without --fpr => bloomline plan --fpr 1% --keys 9 --bytes 64 => bloomline plan --keys 9 --bytes 64
 see --help => bloomline plan --fpr 1% => bloomline plan --help
 see --help => bloomline --kyes 1 => bloomline --help
@@ -256,6 +256,7 @@ fn what_a_text_names_helps() {
 const PREPARED: &str = "seq 10 99 >ten; bloomline dedup -q --state g few; bloomline dedup -q --integers --state i ten; \
     build='bloomline build -q -o'; $build f few; $build h --keys 900 few; $build same --keys 900 few; \
     $build large --keys 9000 few; $build three --fpr 1e-9 few; $build prime --bits-per-key 9.2 more; \
+    $build folds --keys 2000 few; \
     printf '\\037\\213\\010ant' >gzip; printf BZh91AY'&SY' >bzip2; printf '\\357\\273\\277ant\\n' >mark; \
     printf '\\377\\376a\\0n\\0t\\0\\n\\0' >utf16";
 
