@@ -4,7 +4,7 @@
 
 mod common;
 
-use bloomline::{BloomFilter, BloomView, Sizing, hash_key, sizing};
+use bloomline::{BloomFilter, BloomView, Sizing, hash_key};
 use predicates::prelude::*;
 use predicates::str::contains;
 
@@ -91,8 +91,7 @@ fn threads_make_the_filter_of_one() {
     let place = Place::new();
     let texts = [lines(0..150_000), lines(100_000..250_000)];
     texts.iter().zip(["a", "b"]).for_each(|(text, name)| _ = place.write(name, text));
-    let bits_per_key = sizing::bits_per_key(0.01).unwrap();
-    let sizing = Sizing::for_bits_per_key(300_000, bits_per_key).unwrap();
+    let sizing = Sizing::for_fpr(300_000, 0.01).unwrap();
     let mut expected = BloomFilter::with_sizing(sizing.rounded_to_fold()).unwrap();
     texts.iter().flat_map(|text| text.lines()).for_each(|key| _ = expected.insert(key));
     for _ in 0..5 {
@@ -101,7 +100,7 @@ fn threads_make_the_filter_of_one() {
     }
     let build = place.run("build -o f a b").success();
     build.stderr(contains("f: 300,000 lines, 250,000 distinct keys; "));
-    let expected = Sizing::for_bits_per_key(250_000, bits_per_key).unwrap();
+    let expected = Sizing::for_fpr(250_000, 0.01).unwrap();
     assert_eq!(BloomView::from_standalone(&place.read("f")).unwrap().n_blocks(), expected.n_blocks());
 }
 
