@@ -251,32 +251,27 @@ impl FilterBuilder {
         // No larger than the hashes, so only rounding could make it larger than the address space.
         let size = |keys| size(keys as u64).map_err(|_| OutOfMemory { bytes: usize::MAX });
         let mut of_keys = size(self.len())?;
-        let (mut unchanged, mut reserved) = (Vec::new(), Ok(()));
-        let mut filter = self.fill(of_keys, |hash| {
-            if unchanged.len() == unchanged.capacity() {
-                reserved = reserved.and_then(|()| reserve(&mut unchanged, 1));
+        let mut filter = self.empty(of_keys)?;
+        let (mut unchanged, mut new) = (Vec::new(), [false; PIECE]);
+        for hashes in self.hashes().flat_map(|hashes| hashes.chunks(PIECE)) {
+            let new = &mut new[..hashes.len()];
+            filter.insert_batch_new(hashes, new);
+            for (hashes, new) in hashes.chunks(64).zip(new.chunks(64)) {
+                if !new.iter().fold(true, |all, new| all & new) {
+                    reserve(&mut unchanged, hashes.len())?;
+                    unchanged.extend(hashes.iter().zip(new).filter(|(_, new)| !**new).map(|(hash, _)| hash));
+                }
             }
-            if reserved.is_ok() {
-                unchanged.push(hash);
-            }
-        })?;
-        reserved?;
+        }
         let repeats = self.count_repeats(unchanged)?;
         let keys = self.len() - repeats;
         if repeats != 0 {
             of_keys = size(keys)?;
-            filter = self.fill(of_keys, |_| ())?;
+            filter = self.empty(of_keys)?;
+            self.hashes().for_each(|hashes| filter.insert_batch(hashes));
         }
         filter.keys = Some(keys as u64);
         Ok((filter, of_keys.n_lanes))
-    }
-
-    fn fill(&self, size: CompactSize, mut on_unchanged: impl FnMut(u64)) -> Result<BloomFilter, OutOfMemory> {
-        let mut filter = self.empty(size)?;
-        for hashes in self.hashes() {
-            filter.insert_all(hashes, &mut on_unchanged);
-        }
-        Ok(filter)
     }
 
     /// Uses at most eight times the memory of the hashes.

@@ -9,7 +9,7 @@ use crate::compact;
 use crate::error::Error;
 use crate::estimate::KeyEstimate;
 use crate::hash::Seed;
-use crate::kernel::{self, Kernel};
+use crate::kernel::{self, Changed, Kernel};
 use crate::key::Key;
 use crate::lanes::Lanes;
 use crate::mask::ProbeCount;
@@ -209,17 +209,40 @@ impl BloomFilter {
 
     /// Inserts many keys by hash, faster than one by one.
     pub fn insert_batch(&mut self, hashes: &[u64]) {
-        self.insert_all(hashes, |_| ());
+        // As many as there are hashes, in no memory.
+        self.insert_all(hashes, &mut [(); usize::MAX][..hashes.len()]);
     }
 
-    /// [`insert_batch`](Self::insert_batch) that calls `on_unchanged` with each hash that was inserted before. It may
-    /// also call it with a hash that is new, if its bits in the first module were all set.
-    pub(crate) fn insert_all(&mut self, hashes: &[u64], on_unchanged: impl FnMut(u64)) {
+    /// [`insert_batch`](Self::insert_batch) that sets `new[i]` to whether the key of `hashes[i]` changed a bit, as
+    /// [`insert_hash`](Self::insert_hash) returns it. A key that repeats an earlier one of the batch is not new.
+    ///
+    /// # Panics
+    ///
+    /// If the slices differ in length.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::{BloomFilter, hash_key};
+    ///
+    /// let mut seen = BloomFilter::with_fpr(1_000, 0.01)?;
+    /// let hashes = ["ant", "bee", "ant"].map(|line| hash_key(line, seen.seed()));
+    /// let mut new = [false; 3];
+    /// seen.insert_batch_new(&hashes, &mut new);
+    /// assert_eq!(new, [true, true, false]);
+    /// # Ok::<(), bloomline::Error>(())
+    /// ```
+    pub fn insert_batch_new(&mut self, hashes: &[u64], new: &mut [bool]) {
+        assert_eq!(hashes.len(), new.len(), "one answer per hash");
+        self.insert_all(hashes, new);
+    }
+
+    fn insert_all(&mut self, hashes: &[u64], changed: &mut [impl Changed]) {
         if !hashes.is_empty() {
             self.keys = None;
             let Self { ref mut blocks, k, kernel, .. } = *self;
             let module_blocks = blocks.module_blocks();
-            kernel.insert_batch_into_modules(blocks.as_mut_slice(), module_blocks, hashes, k, on_unchanged);
+            kernel.insert_batch_into_modules(blocks.as_mut_slice(), module_blocks, hashes, k, changed);
         }
     }
 

@@ -6,7 +6,7 @@
 use core::arch::x86_64::*;
 
 use super::bank::{self, Square};
-use super::batch::{Inserts, Lookups};
+use super::batch::{Changed, Inserts, Lookups};
 use super::tables::{PerWord, ROWS, Row, Table, first_word, lane_bits, rotation, second_word, steps};
 use crate::blocks::{Block, BlockSlice, BlockSliceMut, LANES};
 use crate::lanes::{Lane, ShortLanes};
@@ -28,7 +28,7 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 pub(super) fn insert_batch<const L: usize>(
     blocks: BlockSliceMut<'_>,
     k: ProbeCount,
-    batch: Inserts<'_, L, impl FnMut(u64)>,
+    batch: Inserts<'_, L, impl Changed>,
 ) {
     let rows = PerWord::of(&ROWS, k);
     batch.run_in_registers(blocks, |block, hash| insert_mask(block, mask(hash, rows)));

@@ -111,24 +111,42 @@ impl<const LINES: usize> Lookups for Batch<'_, LINES, WORD, [u8; WORD / 8]> {
 #[repr(align(64))]
 struct Aligned<T>(T);
 
-pub(super) struct Inserts<'a, const LINES: usize, F> {
-    pub(super) hashes: Groups<'a, LINES, PAIR>,
-    /// Called with each hash whose bits were all set already.
-    pub(super) on_unchanged: F,
+/// What is kept of whether an insert changed a bit, which is the answer itself or nothing.
+pub(crate) trait Changed: Copy + Default {
+    fn of(changed: bool) -> Self;
+    fn or(self, other: Self) -> Self;
 }
 
-impl<const LINES: usize, F: FnMut(u64)> Inserts<'_, LINES, F> {
+impl Changed for bool {
+    #[inline(always)]
+    fn of(changed: bool) -> Self {
+        changed
+    }
+
+    fn or(self, other: Self) -> Self {
+        self | other
+    }
+}
+
+impl Changed for () {
+    #[inline(always)]
+    fn of(_: bool) {}
+
+    fn or(self, (): Self) {}
+}
+
+pub(super) type Inserts<'a, const LINES: usize, C> = Batch<'a, LINES, PAIR, [C; PAIR]>;
+
+impl<const LINES: usize, C: Changed> Inserts<'_, LINES, C> {
     /// `insert` returns whether it changed the block.
     #[inline(always)]
     pub(super) fn run(self, mut blocks: BlockSliceMut<'_>, insert: impl Fn(&mut Block, u64) -> bool) {
         // Destructured, because LLVM optimises the loop less if the groups stay a part of `self`.
-        let Self { hashes: groups, mut on_unchanged } = self;
-        for (hashes, later) in groups.iter() {
+        let Self(groups, changed) = self;
+        for (changed, (hashes, later)) in changed.iter_mut().zip(groups.iter()) {
             (0..PAIR).for_each(|i| groups.prefetch(later[i]));
-            for &hash in hashes {
-                if !insert(blocks.block_of(hash), hash) {
-                    on_unchanged(hash);
-                }
+            for (changed, &hash) in changed.iter_mut().zip(hashes) {
+                *changed = C::of(insert(blocks.block_of(hash), hash));
             }
         }
     }
@@ -138,7 +156,7 @@ impl<const LINES: usize, F: FnMut(u64)> Inserts<'_, LINES, F> {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     #[inline(always)]
     pub(super) fn run_in_registers(
-        mut self,
+        self,
         mut blocks: BlockSliceMut<'_>,
         insert: impl Fn(&mut Block, u64) -> bool,
     ) {
@@ -146,9 +164,9 @@ impl<const LINES: usize, F: FnMut(u64)> Inserts<'_, LINES, F> {
             return self.run(blocks, insert);
         };
         let mut copy = *block;
-        for &hash in self.hashes.iter().flat_map(|(hashes, _)| hashes) {
-            if !insert(&mut copy, hash) {
-                (self.on_unchanged)(hash);
+        for (changed, (hashes, _)) in self.1.iter_mut().zip(self.0.iter()) {
+            for (changed, &hash) in changed.iter_mut().zip(hashes) {
+                *changed = C::of(insert(&mut copy, hash));
             }
         }
         *block = copy;

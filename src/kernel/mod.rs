@@ -46,7 +46,8 @@ mod tables;
 #[cfg(target_has_atomic = "64")]
 pub(crate) use atomic::{insert_shared, set_shared};
 pub(crate) use bank::{ROWS, Square, prefetch as prefetch_rows};
-use batch::{Inserts, Lookups, PAIR, WORD};
+pub(crate) use batch::Changed;
+use batch::{Lookups, PAIR, WORD};
 use choice::Choice;
 pub(crate) use prefetch::{LARGE_BLOCKS, prefetch, with_later};
 
@@ -421,28 +422,25 @@ impl Kernel {
         dispatch!(self, transpose(square))
     }
 
-    /// [`insert`](Self::insert) for each hash, in its block. Calls `on_unchanged` with the hashes whose bits were all
-    /// set already.
-    pub(crate) fn insert_batch(
+    /// [`insert`](Self::insert) for each hash, in its block. Writes whether it changed a bit to `changed`, which is as
+    /// long as `hashes`.
+    pub(crate) fn insert_batch<C: Changed>(
         self,
         mut blocks: BlockSliceMut<'_>,
         hashes: &[u64],
         k: ProbeCount,
-        mut on_unchanged: impl FnMut(u64),
+        changed: &mut [C],
     ) {
         let (pairs, odd) = hashes.as_chunks();
+        let (changed, changed_odd) = changed.as_chunks_mut::<PAIR>();
         // Owned blocks do not straddle two cache lines.
-        let (early, late) = prefetch::split::<1, _>(blocks.as_slice(), pairs);
-        if let Some(hashes) = early {
-            let on_unchanged = &mut on_unchanged;
-            dispatch!(self, insert_batch(blocks.reborrow(), k, Inserts { hashes, on_unchanged }));
+        let (early, late) = batch::split::<1, _, _>(blocks.as_slice(), pairs, changed);
+        if let Some(early) = early {
+            dispatch!(self, insert_batch(blocks.reborrow(), k, early));
         }
-        let late = Inserts { hashes: late, on_unchanged: &mut on_unchanged };
         dispatch!(self, insert_batch(blocks.reborrow(), k, late));
-        for &hash in odd {
-            if !self.insert(blocks.reborrow(), hash, k) {
-                on_unchanged(hash);
-            }
+        for (changed, &hash) in changed_odd.iter_mut().zip(odd) {
+            *changed = C::of(self.insert(blocks.reborrow(), hash, k));
         }
     }
 

@@ -1,7 +1,7 @@
 //! Inserts and lookups in filters of several modules, of which callers inline only what most keys need.
 #![forbid(unsafe_code)]
 
-use super::{Kernel, prefetch};
+use super::{Changed, Kernel, prefetch};
 use crate::blocks::{Block, BlockSlice, BlockSliceMut};
 use crate::mask::ProbeCount;
 use crate::modules::{Modules, hash_of_next};
@@ -132,37 +132,36 @@ impl Kernel {
         changed
     }
 
-    /// [`insert_into_modules`](Self::insert_into_modules) for each hash. Calls `on_unchanged` with the hashes whose bits
-    /// were all set already, and possibly with others, whose bits in the first module were.
-    pub(crate) fn insert_batch_into_modules(
+    /// [`insert_into_modules`](Self::insert_into_modules) for each hash. Writes whether it changed a bit to `changed`,
+    /// which is as long as `hashes`.
+    pub(crate) fn insert_batch_into_modules<C: Changed>(
         self,
         blocks: &mut [Block],
         module_blocks: usize,
         hashes: &[u64],
         k: ProbeCount,
-        mut on_unchanged: impl FnMut(u64),
+        changed: &mut [C],
     ) {
         if hashes.len() < SHORT && blocks.len() != module_blocks {
-            for &hash in hashes {
-                if !Self::insert_into_modules(blocks, module_blocks, hash, k, self) {
-                    on_unchanged(hash);
-                }
+            for (changed, &hash) in changed.iter_mut().zip(hashes) {
+                *changed = C::of(Self::insert_into_modules(blocks, module_blocks, hash, k, self));
             }
             return;
         }
         let (first, others) = blocks.split_at_mut(module_blocks);
         let Some(first) = BlockSliceMut::new(first) else { return };
-        self.insert_batch(first, hashes, k, on_unchanged);
+        self.insert_batch(first, hashes, k, changed);
         if others.is_empty() {
             return;
         }
-        let mut of_module = [0; CHUNK];
-        for hashes in hashes.chunks(CHUNK) {
-            let of_module = &mut of_module[..hashes.len()];
+        let (mut of_module, mut in_module) = ([0; CHUNK], [C::default(); CHUNK]);
+        for (hashes, changed) in hashes.chunks(CHUNK).zip(changed.chunks_mut(CHUNK)) {
+            let (of_module, in_module) = (&mut of_module[..hashes.len()], &mut in_module[..hashes.len()]);
             of_module.copy_from_slice(hashes);
             for module in others.chunks_exact_mut(module_blocks).filter_map(BlockSliceMut::new) {
                 of_module.iter_mut().for_each(|hash| *hash = hash_of_next(*hash));
-                self.insert_batch(module, of_module, k, |_| ());
+                self.insert_batch(module, of_module, k, in_module);
+                changed.iter_mut().zip(&*in_module).for_each(|(all, one)| *all = all.or(*one));
             }
         }
     }

@@ -7,7 +7,7 @@
 use wide::u64x8;
 
 use super::bank::{self, Square};
-use super::batch::{Inserts, Lookups};
+use super::batch::{Changed, Inserts, Lookups};
 use super::tables::{POSITIONS, PerWord, ROWS, Row, first_word, rotation, second_word};
 use crate::blocks::{Block, BlockSlice, BlockSliceMut, LANES, block_from_lanes, lanes_of};
 use crate::mask::ProbeCount;
@@ -25,7 +25,7 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 pub(super) fn insert_batch<const L: usize>(
     blocks: BlockSliceMut<'_>,
     k: ProbeCount,
-    batch: Inserts<'_, L, impl FnMut(u64)>,
+    batch: Inserts<'_, L, impl Changed>,
 ) {
     let rows = PerWord::of(&ROWS, k);
     batch.run(blocks, |block, hash| insert_mask(block, mask(hash, rows)));

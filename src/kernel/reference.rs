@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::bank::{ROWS, Square};
-use super::batch::{Inserts, Lookups};
+use super::batch::{Changed, Inserts, Lookups};
 use crate::blocks::{Block, BlockSlice, BlockSliceMut, block_from_lanes, lanes_of};
 use crate::mask::{ProbeCount, mask};
 
@@ -28,7 +28,7 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 pub(super) fn insert_batch<const L: usize>(
     blocks: BlockSliceMut<'_>,
     k: ProbeCount,
-    batch: Inserts<'_, L, impl FnMut(u64)>,
+    batch: Inserts<'_, L, impl Changed>,
 ) {
     batch.run(blocks, |block, hash| insert(block, hash, k));
 }

@@ -76,6 +76,12 @@ pub fn kernels_agree(inserted: &[u64], queried: &[u64], k: u32, [n_modules, n_bl
         batch.insert_batch(inserted);
         assert!(batch == reference, "{kernel}: bits after a batch, k {k}, {n_blocks} blocks");
 
+        let mut batch = empty.clone().with_kernel(kernel);
+        let mut new: Vec<bool> = changed.iter().map(|changed| !changed).collect();
+        batch.insert_batch_new(inserted, &mut new);
+        assert_eq!(new, changed, "{kernel}: new in a batch, k {k}, {n_blocks} blocks");
+        assert!(batch == reference, "{kernel}: bits after a batch with answers, k {k}, {n_blocks} blocks");
+
         let shared = AtomicBloomFilter::from(empty.clone().with_kernel(kernel));
         for (&hash, &changed) in inserted.iter().zip(&changed) {
             assert_eq!(shared.insert_hash(hash), changed, "{kernel}: shared insert of {hash:#x}, k {k}");
