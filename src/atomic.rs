@@ -248,8 +248,9 @@ impl AtomicBloomFilter {
             for start in blocks.clone().step_by(MOST_LANES) {
                 let copies = &mut scratch[..MOST_LANES.min(blocks.end - start)];
                 self.blocks.copy_to(start, copies);
-                hash.update(copies.as_flattened());
-                write(copies.as_flattened())?;
+                let copied = copies.as_flattened();
+                hash.update(copied);
+                write(copied)?;
             }
             *checksum = hash.digest();
         }

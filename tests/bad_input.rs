@@ -6,7 +6,7 @@ mod common;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::string::FromUtf8Error;
 
-use bloomline::bank::FilterBank;
+use bloomline::bank::{BankFooter, BankView, FilterBank};
 use bloomline::sstable::FilterPolicy;
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{
@@ -144,6 +144,42 @@ fn each_footer_check_reports_what_is_wrong() {
             found_bytes: 8 * lanes
         });
         assert!(error == expected || lanes == 0 && matches!(error, DecodeError::TooShort { .. }), "{error}");
+    }
+}
+
+type Opens = fn(&[u8]) -> String;
+
+/// A later version may store the checksum elsewhere.
+#[test]
+fn a_later_version_is_reported_although_the_checksum_is_wrong() {
+    fn opened<T, E: ToString>(result: Result<T, E>) -> String {
+        result.err().expect("a later version").to_string()
+    }
+    let (filter, modules) = (sample(), sample_of(2));
+    let bank = FilterBank::from_filters([&filter]).unwrap().to_standalone();
+    let standard = StandardBloomFilter::with_fpr(9, 0.01).unwrap();
+    let counting = CountingBloomFilter::with_fpr(9, 0.01).unwrap();
+    let growing = ScalableBloomFilter::with_fpr(9, 0.01).unwrap();
+    let frontier = Frontier::<String>::with_fpr(9, 0.01).unwrap();
+    let kinds: [(Vec<u8>, Opens); 13] = [
+        (filter.to_standalone(), |bytes| opened(BloomView::from_standalone(bytes))),
+        (filter.to_standalone(), |bytes| opened(BloomView::from_standalone_unverified(bytes))),
+        (filter.to_standalone(), |bytes| opened(BloomFilter::from_standalone(bytes))),
+        (filter.to_standalone(), |bytes| opened(OwnedView::from_standalone(bytes))),
+        (filter.to_standalone(), |bytes| opened(StandaloneFooter::read(bytes))),
+        (modules.to_standalone(), |bytes| opened(BloomView::from_standalone(bytes))),
+        (standard.to_standalone(), |bytes| opened(StandardBloomFilter::from_standalone(bytes))),
+        (counting.to_standalone(), |bytes| opened(CountingBloomFilter::from_standalone(bytes))),
+        (growing.to_standalone(), |bytes| opened(ScalableBloomFilter::from_standalone(bytes))),
+        (frontier.to_standalone(), |bytes| opened(Frontier::<String>::from_standalone(bytes))),
+        (bank.clone(), |bytes| opened(FilterBank::from_standalone(bytes))),
+        (bank.clone(), |bytes| opened(BankView::from_standalone(bytes))),
+        (bank, |bytes| opened(BankFooter::read(bytes))),
+    ];
+    for (number, (mut bytes, open)) in kinds.into_iter().enumerate() {
+        let version = bytes.len() - 64 + 40;
+        bytes[version] = 3;
+        assert!(open(&bytes).contains("of version 3, "), "{number}: {}", open(&bytes));
     }
 }
 

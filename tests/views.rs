@@ -7,6 +7,8 @@ use common::errors::error;
 use common::of_modules;
 use common::shrinking::Shrinking;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
 
 use bloomline::{
     AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, BuildError, DecodeError, FilterBuilder, Kernel,
@@ -186,7 +188,7 @@ fn an_owned_view_lives_beside_what_it_reads() {
         filter.insert("ant");
         let file: Arc<[u8]> = filter.to_standalone().into();
         let table = Table { filter: OwnedView::from_standalone(Arc::clone(&file)).unwrap(), file };
-        let table = std::thread::spawn(|| table).join().unwrap();
+        let table = thread::spawn(|| table).join().unwrap();
         let view = table.filter.as_view();
         assert!(view.to_filter().unwrap() == filter && view.contains("ant") && !view.contains("bee"));
         assert_eq!((view.seed(), view.known_keys(), view.verify()), (5, None, Ok(())));
@@ -218,7 +220,7 @@ fn a_part_of_shared_bytes_is_kept_and_not_copied() {
         let view = BloomView::from_compact(&file[range]).unwrap();
         assert!(owned.as_view() == view && answers(&owned.as_view()) == answers(&view));
         assert_eq!(Arc::strong_count(&file), 3);
-        let moved = std::thread::spawn(|| owned).join().unwrap();
+        let moved = thread::spawn(|| owned).join().unwrap();
         drop(part);
         assert!(moved.as_view() == view);
     }
@@ -338,16 +340,25 @@ fn an_atomic_filter_describes_and_writes_itself_as_a_filter_does() {
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn an_atomic_filter_is_written_while_others_insert() {
-    for (n_modules, n_blocks) in [(1, 1), (1, 63), (1, 1_000), (3, 1), (3, 1_000)] {
-        let atomic = AtomicBloomFilter::from(of_modules(n_modules, n_blocks, 6));
-        std::thread::scope(|scope| {
-            scope.spawn(|| (0..n_blocks as u64 * 30).for_each(|key| _ = atomic.insert(key)));
-            for _ in 0..50 {
-                atomic.insert("before");
-                let copy = BloomFilter::from_standalone(&atomic.to_standalone()).unwrap();
-                assert!(copy.contains("before") && copy.n_blocks() <= n_modules * n_blocks);
+    for (n_modules, n_blocks) in [(1, 1), (1, 63), (1, 4_000), (3, 1), (3, 2_000)] {
+        let atomic = AtomicBloomFilter::from(of_modules(n_modules, n_blocks, 1));
+        let is_done = AtomicBool::new(false);
+        let written: Vec<_> = thread::scope(|scope| {
+            scope.spawn(|| {
+                (1..).take_while(|_| !is_done.load(Relaxed)).for_each(|key: u64| _ = atomic.insert(key))
+            });
+            while !atomic.contains(1) {
+                thread::yield_now();
             }
+            atomic.insert("before");
+            let written = (0..40).map(|_| atomic.to_standalone()).collect();
+            is_done.store(true, Relaxed);
+            written
         });
+        for bytes in written {
+            let copy = BloomFilter::from_standalone(&bytes).unwrap();
+            assert!(copy.contains("before") && copy.n_blocks() <= n_modules * n_blocks);
+        }
     }
 }
 
