@@ -13,7 +13,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use bloomline::bank::{FilterBank, SlotBitmap};
-use bloomline::{BloomFilter, BloomView, BuildError};
+use bloomline::{BloomFilter, BloomView};
 
 const TABLES: u64 = 8;
 /// Of each table's filter.
@@ -99,7 +99,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
             Ok(filter)
         })
-        .collect::<Result<_, BuildError>>()?;
+        .collect::<Result<_, bloomline::Error>>()?;
     let bank = FilterBank::from_filters(&tables)?;
 
     let mut times = [const { Vec::new() }; WAYS.len()];

@@ -2,13 +2,11 @@
 
 mod common;
 
-use bloomline::bank::{BankError, BankFooter, BankView, FilterBank, SlotBitmap};
-use bloomline::{
-    BloomFilter, BloomView, DecodeError, FilterBuilder, Kernel, Sizing, StandaloneFooter, hash_key, mix,
-};
+use bloomline::bank::{BankFooter, BankView, FilterBank, SlotBitmap};
+use bloomline::{BloomFilter, BloomView, FilterBuilder, Kernel, Sizing, StandaloneFooter, hash_key, mix};
 use common::bank::{Input, check, decoder_survives};
 use common::decode::forge_footer as forge;
-use common::errors::error;
+use common::errors::{DAMAGED, Refusal, impossible, newer, of_kind, wrong_range, wrong_size};
 use common::lockstep::reference_kernel;
 use common::shrinking::Shrinking;
 use proptest::prelude::*;
@@ -45,8 +43,8 @@ proptest! {
             prop_assert_eq!(footer.contains_in_range(line, hash).unwrap(), filter.contains_hash(hash));
             let expected = line.len();
             for wrong in [&line[..expected - 1], &line[..0], &[line, &[0; 8]].concat()] {
-                let error = error!(DecodeError::Range { expected: expected, found: wrong.len() });
-                prop_assert_eq!(footer.contains_in_range(wrong, hash).unwrap_err(), error);
+                let text = footer.contains_in_range(wrong, hash).text();
+                prop_assert_eq!(text, wrong_range(expected, wrong.len()));
             }
         }
     }
@@ -141,12 +139,12 @@ fn every_changed_byte_is_detected() {
             let mut damaged = bytes.clone();
             damaged[at] ^= change;
             let error = BankView::from_standalone(&damaged).unwrap_err();
-            let region = (1024 + 64) * (at / (1024 + 64));
-            match error {
-                DecodeError::RegionChecksum { block, .. } => assert_eq!(block * 1088, region as u64),
-                DecodeError::BodyChecksum { .. } => assert!((2 * 1088..2 * 1088 + 72).contains(&at)),
-                _ => assert!(at >= bytes.len() - 64, "byte {at}: {error}"),
-            }
+            let expected = match at / (1024 + 64) {
+                block @ (0 | 1) => &format!("the bank's region {block} is damaged, or these are other bytes"),
+                _ if at < bytes.len() - 64 => DAMAGED,
+                _ => "",
+            };
+            assert!(error.to_string().starts_with(expected), "byte {at}: {error}");
             assert_eq!(FilterBank::from_standalone(&damaged).unwrap_err(), error);
             decoder_survives(&damaged, &hashes);
         }
@@ -162,32 +160,26 @@ fn every_changed_byte_is_detected() {
 #[test]
 fn each_footer_check_reports_what_is_wrong() {
     let bank = FilterBank::from_filters([&filter_of(3, 6, 0..9)]).unwrap().to_standalone();
-    let open = |bytes: &[u8]| BankView::from_standalone(bytes).map(|_| ()).unwrap_err();
-    assert_eq!(open(&forge(&bank, 41, &[0])), error!(DecodeError::Footer { field: "k", found: 0 }));
-    assert_eq!(open(&forge(&bank, 40, &[3])), error!(DecodeError::Version { found: 3, newest: 2 }));
+    let open = |bytes: &[u8]| BankView::from_standalone(bytes).text();
+    assert_eq!(open(&forge(&bank, 41, &[0])), impossible("k", 0));
+    assert_eq!(open(&forge(&bank, 40, &[3])), newer(3));
     let found_bytes = bank.len() - 64;
     for n_blocks in [0, 2, 4, 1 << 54, 1 << 61, u64::MAX] {
-        let size = error!(DecodeError::Size {
-            stored: n_blocks,
-            unit: "blocks of a bank",
-            found_bytes: found_bytes
-        });
+        let size = wrong_size(n_blocks, "blocks of a bank", found_bytes);
         assert_eq!(open(&forge(&bank, 0, &n_blocks.to_le_bytes())), size);
     }
     for slots in [0, 2, 9, 1 << 24] {
-        let size =
-            error!(DecodeError::Size { stored: 3, unit: "blocks of a bank", found_bytes: found_bytes });
+        let size = wrong_size(3, "blocks of a bank", found_bytes);
         assert_eq!(open(&forge(&bank, 8, &u64::to_le_bytes(slots))), size);
     }
     for slots in [(1 << 24) + 1, 1 << 50, u64::MAX - 1, u64::MAX] {
-        let number = error!(DecodeError::Footer { field: "number of slots", found: slots });
+        let number = impossible("number of slots", slots);
         assert_eq!(open(&forge(&bank, 8, &slots.to_le_bytes())), number);
     }
     let filter = filter_of(3, 6, 0..9).to_standalone();
-    assert!(matches!(open(&filter), DecodeError::Magic { .. }));
-    assert!(open(&filter).to_string().contains("blocked filter"));
-    assert!(BloomView::from_standalone(&bank).unwrap_err().to_string().contains("filter bank"));
-    assert!(matches!(StandaloneFooter::read(&bank), Err(DecodeError::Magic { .. })));
+    assert_eq!(open(&filter), of_kind("blocked filter"));
+    assert_eq!(BloomView::from_standalone(&bank).text(), of_kind("filter bank"));
+    assert_eq!(StandaloneFooter::read(&bank).text(), of_kind("filter bank"));
 }
 
 #[test]
@@ -213,29 +205,29 @@ fn ranges_of_forged_footers_do_not_overflow() {
             let range = footer.range(u64::MAX);
             assert!(range.start < range.end && range.end < footer.standalone_len());
             let result = footer.find_in_range(&bank[..64], u64::MAX, &mut SlotBitmap::new());
-            assert!(matches!(result, Err(DecodeError::Range { .. })));
+            assert_eq!(result.text(), wrong_range((range.end - range.start) as usize, 64));
         }
     }
     // No block, and a length that wraps only with the footer.
     for (n_blocks, slots) in [(0, 0), (0, 1), ((1 << 58) - 1, 0)] {
         let forged = forge(&forge(&bank, 0, &u64::to_le_bytes(n_blocks)), 8, &u64::to_le_bytes(slots));
         let result = BankFooter::read(&forged[forged.len() - 64..]);
-        assert!(matches!(result, Err(DecodeError::Size { .. })), "{n_blocks} blocks");
+        assert_eq!(result.text(), wrong_size(n_blocks, "blocks of a bank", 0));
     }
     let filter = filter_of(3, 6, 0..9).to_standalone();
     let footer = |n_lanes: u64| StandaloneFooter::read(&forge(&filter, 0, &n_lanes.to_le_bytes())).unwrap();
     assert_eq!(footer(5).range(u64::MAX).unwrap(), 0..40);
     assert_eq!(footer(1 << 40).range(u64::MAX).unwrap(), (1 << 43) - 64..1 << 43);
     for n_lanes in [0, 65, 1 << 61, u64::MAX, u64::MAX - 7] {
-        let expected = error!(DecodeError::Footer { field: "number of lanes", found: n_lanes });
-        assert_eq!(footer(n_lanes).range(0).unwrap_err(), expected);
-        assert_eq!(footer(n_lanes).contains_in_range(&[0; 64], 0).unwrap_err(), expected);
+        let expected = impossible("number of lanes", n_lanes);
+        assert_eq!(footer(n_lanes).range(0).text(), expected);
+        assert_eq!(footer(n_lanes).contains_in_range(&[0; 64], 0).text(), expected);
     }
     let k = StandaloneFooter::read(&forge(&filter, 41, &[17])).unwrap();
-    assert!(matches!(k.contains_in_range(&[0; 64], 0), Err(DecodeError::Footer { .. })));
+    assert_eq!(k.contains_in_range(&[0; 64], 0).text(), impossible("k", 17));
     let counting = include_bytes!("golden/counting-1-block.bin");
     let range = StandaloneFooter::read(counting).unwrap().range(0);
-    assert!(matches!(range, Err(DecodeError::Magic { .. })));
+    assert_eq!(range.text(), of_kind("counting filter"));
 }
 
 /// If bytes shrink after they were opened, all slots possibly have every key.
@@ -259,34 +251,18 @@ fn bytes_that_shrink_lose_no_key() {
 }
 
 #[test]
-fn errors_say_what_to_do() {
-    let (small, large) = (filter_of(4, 6, 0..9), filter_of(6, 6, 0..9));
-    let none: [&BloomFilter; 0] = [];
-    assert_eq!(FilterBank::from_filters(none).unwrap_err(), BankError::NoFilters);
-    let mismatch = FilterBank::from_filters([&small, &large]).unwrap_err();
-    assert!(matches!(mismatch, BankError::Mismatch(_)));
-    assert_eq!(
-        mismatch.to_string(),
-        "a filter of 6 blocks does not fit into a bank of 4: build it with 4 blocks, or a multiple"
-    );
+fn a_bank_that_refuses_stays_as_it_was() {
+    let small = filter_of(4, 6, 0..9);
     let mut bank = FilterBank::from_filters([&small]).unwrap();
     assert_eq!(bank.capacity(), 8);
     bank.push_all([&small; 7]).unwrap();
-    let full = bank.push(&small).unwrap_err();
-    assert_eq!(full.to_string(), "the bank has room for 8 slots, not 9: call `reserve`, or replace a filter");
+    bank.push(&small).unwrap_err();
     let slot = bank.replace(8, &small).unwrap_err();
     assert_eq!(slot.to_string(), "slot 8 does not exist: the bank has 8");
     assert_eq!(bank.as_view().get(8).unwrap_err(), slot);
     assert_eq!(bank.clear(8).unwrap_err(), slot);
     assert!(bank.clone().with_seed(1).is_err());
     let too_many = FilterBank::with_capacity(Sizing::new(1, 6).unwrap(), usize::MAX).unwrap_err();
-    assert_eq!(
-        too_many.to_string(),
-        format!(
-            "a bank has at most 16777216 slots, not {}: split the filters over several banks",
-            usize::MAX
-        )
-    );
     assert_eq!(bank.reserve(usize::MAX).unwrap_err(), too_many);
     assert_eq!(bank.as_view().slots(), 8);
     let text = format!("{bank:?}");
@@ -332,7 +308,7 @@ fn no_key_is_lost_in_the_ranges_of_another_bank() {
         let range = footer.range(hash);
         let result =
             footer.find_in_range(&others[range.start as usize..range.end as usize], hash, &mut found);
-        assert!(matches!(result, Err(DecodeError::RegionChecksum { .. })), "key {key}: {result:?}");
+        assert!(result.text().starts_with("the bank's region "), "key {key}: {result:?}");
         assert!(found.contains(key as usize / 500));
     }
 }

@@ -6,11 +6,11 @@ mod standalone;
 
 use arbitrary::{Arbitrary, Unstructured};
 use bloomline::variants::{CountingBloomFilter, StandardBloomFilter};
-use bloomline::{BloomFilter, BloomView, BuildError, DecodeError, Kernel, Key, Sizing, mix, sizing};
+use bloomline::{BloomFilter, BloomView, Kernel, Key, Sizing, mix, sizing};
 use common::allocations::allocated;
 use common::counting::{self, Input, counting};
 use common::decode::{counting_decoder_survives, forge_footer as forge};
-use common::errors::error;
+use common::errors::*;
 use proptest::prelude::*;
 
 const FOOTER_BYTES: usize = 64;
@@ -99,37 +99,36 @@ fn standalone_bytes_match_the_format() {
         let read = CountingBloomFilter::from_standalone(golden).unwrap();
         assert!(read == made && read.as_filter() == made.as_filter(), "{made:?}");
         assert_eq!(read.as_filter().known_keys(), made.as_filter().known_keys());
-        assert!(matches!(BloomView::from_standalone(golden), Err(DecodeError::Magic { .. })));
-        assert!(matches!(StandardBloomFilter::from_standalone(golden), Err(DecodeError::Magic { .. })));
+        assert_eq!(BloomView::from_standalone(golden).text(), of_kind("counting filter"));
+        assert_eq!(StandardBloomFilter::from_standalone(golden).text(), of_kind("counting filter"));
     }
     let blocked = include_bytes!("golden/standalone-100-blocks.bin");
-    let magic = error!(DecodeError::Magic { found: *b"\x89bloom\r\n" });
-    assert_eq!(CountingBloomFilter::from_standalone(blocked), magic);
+    assert_eq!(CountingBloomFilter::from_standalone(blocked).text(), of_kind("blocked filter"));
 }
 
-/// The unit of [`DecodeError::Size`] for counting filters.
+/// The unit of a counting filter's size.
 const BLOCKS: &str = "blocks of 256 counter bytes";
 
 #[test]
 fn each_check_reports_what_is_wrong() {
     let standalone = sample().to_standalone();
-    let open = |bytes: &[u8]| CountingBloomFilter::from_standalone(bytes).unwrap_err();
-    assert_eq!(open(&[0; 71]), error!(DecodeError::Magic { found: [0; 8] }));
-    assert_eq!(open(&[0; 63]), error!(DecodeError::TooShort { found: 63, least: 72 }));
-    assert_eq!(open(&forge(&standalone, 40, &[3])), error!(DecodeError::Version { found: 3, newest: 2 }));
-    assert_eq!(open(&forge(&standalone, 41, &[0])), error!(DecodeError::Footer { field: "k", found: 0 }));
-    assert_eq!(open(&forge(&standalone, 41, &[17])), error!(DecodeError::Footer { field: "k", found: 17 }));
-    assert!(matches!(open(&forge(&standalone, 32, &[1])), DecodeError::BodyChecksum { .. }));
+    let open = |bytes: &[u8]| CountingBloomFilter::from_standalone(bytes);
+    assert_eq!(open(&[0; 71]).text(), not_standalone(0));
+    assert_eq!(open(&[0; 63]).text(), too_short(63, 72));
+    assert_eq!(open(&forge(&standalone, 40, &[3])).text(), newer(3));
+    assert_eq!(open(&forge(&standalone, 41, &[0])).text(), impossible("k", 0));
+    assert_eq!(open(&forge(&standalone, 41, &[17])).text(), impossible("k", 17));
+    assert!(open(&forge(&standalone, 32, &[1])).text().starts_with(DAMAGED));
     for stored in [0, 1, 3, 1 << 40, 1 << 62, u64::MAX] {
         let (bytes, error) = allocated(|| open(&forge(&standalone, 0, &stored.to_le_bytes())));
-        assert_eq!(error, error!(DecodeError::Size { stored, unit: BLOCKS, found_bytes: 512 }));
+        assert_eq!(error.text(), wrong_size(stored, BLOCKS, 512));
         assert!(bytes <= standalone.len(), "allocated more than the forged copy");
     }
     // No blocks, and a length that is not a whole number of blocks.
     for (body, stored) in [(8, 0), (64, 0), (255, 0), (257, 1), (256 + 64, 1)] {
         let cut = [vec![0; body], standalone[512..].to_vec()].concat();
         let error = open(&forge(&cut, 0, &u64::to_le_bytes(stored)));
-        assert_eq!(error, error!(DecodeError::Size { stored, unit: BLOCKS, found_bytes: body }));
+        assert_eq!(error.text(), wrong_size(stored, BLOCKS, body));
     }
 }
 
@@ -154,7 +153,7 @@ fn the_seed_of_a_filter_that_had_keys_cannot_be_changed() {
     let mut filter = sample();
     assert!(["ant", "ant", "bee", "cat"].iter().all(|key| filter.remove(key)));
     assert!(filter == with_blocks(2, 6).with_seed(99).unwrap());
-    assert_eq!(filter.with_seed(1), error!(BuildError::SeedAfterKeys { seed: 1_u64 }));
+    assert_eq!(filter.with_seed(1).text(), too_late(1));
 }
 
 #[test]
@@ -278,10 +277,10 @@ fn shapes_are_those_requested() {
     assert!(filter != filled(filter.clone(), &["ant"]), "equal bits but different counters");
 
     for k in [0, 17] {
-        assert_eq!(counting::with_blocks(1, k), error!(BuildError::Probes { k, most: 16 }));
+        assert_eq!(counting::with_blocks(1, k).text(), probes(k, 16));
     }
     for n_blocks in [0, usize::MAX] {
-        let error = counting::with_blocks(n_blocks, 6).unwrap_err();
-        assert!(matches!(error, BuildError::Blocks { n_blocks: found, .. } if found == n_blocks as u64));
+        let error = counting::with_blocks(n_blocks, 6).text();
+        assert!(error.ends_with(&format!(" blocks of 64 bytes on this machine, not {n_blocks}")), "{error}");
     }
 }

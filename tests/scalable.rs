@@ -8,12 +8,10 @@ mod standalone;
 use arbitrary::{Arbitrary, Unstructured};
 use bloomline::sizing::{self, SCALABLE_MIN_FPR};
 use bloomline::variants::ScalableBloomFilter;
-use bloomline::{
-    BloomFilter, BloomView, BuildError, DecodeError, Kernel, MismatchError, Sizing, hash_key, mix,
-};
+use bloomline::{BloomFilter, BloomView, ErrorKind, Kernel, Sizing, hash_key, mix};
 use common::allocations::{allocated, kept};
 use common::decode::{forge_footer as forge, forge_loads, scalable_decoder_survives};
-use common::errors::error;
+use common::errors::*;
 use common::lockstep::reference_kernel;
 use common::of_modules;
 use common::scalable::{Input, scalable, with_growth, with_modules};
@@ -198,30 +196,25 @@ fn memory_is_at_most_the_documented_figures() {
 #[test]
 fn bad_numbers_are_refused() {
     for value in [0.0, -0.1, 1.0, f64::NAN, f64::INFINITY] {
-        let error = ScalableBloomFilter::with_fpr(10, value).unwrap_err();
-        assert!(matches!(error, BuildError::Fpr { .. }), "{error}");
+        assert_eq!(ScalableBloomFilter::with_fpr(10, value).text(), not_a_rate(value));
     }
-    let error = ScalableBloomFilter::with_fpr(10, 1e-7).unwrap_err();
-    assert_eq!(error, error!(BuildError::Fpr { value: 1e-7, lowest: SCALABLE_MIN_FPR }));
+    assert_eq!(ScalableBloomFilter::with_fpr(10, 1e-7).text(), low_rate("1e-7", "8.0832e-7"));
     assert!(ScalableBloomFilter::with_fpr(10, SCALABLE_MIN_FPR).is_ok());
     let open = |at, bytes: &[u8]| {
         let forged = forge(&with_fpr(10, 0.01).to_standalone(), at, bytes);
         ScalableBloomFilter::from_standalone(&forged)
     };
     for growth in [0, 1, 17, 255] {
-        let found = u64::from(growth);
-        assert_eq!(open(41, &[growth]), error!(DecodeError::Footer { field: "growth", found }));
+        assert_eq!(open(41, &[growth]).text(), impossible("growth", growth.into()));
     }
     for value in [0.0, 0.499, 1.0, -1.0, f64::NAN, f64::INFINITY] {
-        let error = open(32, &value.to_le_bytes()).unwrap_err();
-        assert!(error.to_string().starts_with("the footer's tightening, in bits, cannot be"), "{error}");
+        let error = open(32, &value.to_le_bytes()).text();
+        assert_eq!(error, impossible("tightening, in bits,", value.to_bits()));
     }
     let made = [with_growth(10, 0.01, 2, 0.5), with_growth(10, 0.01, 16, 0.999)];
     assert!(made.iter().all(|filter| filter.inserted_keys() == 0));
-    assert!(matches!(
-        ScalableBloomFilter::with_fpr(usize::MAX, 0.01),
-        Err(BuildError::Keys { .. } | BuildError::OutOfMemory { .. })
-    ));
+    let many = ScalableBloomFilter::with_fpr(usize::MAX, 0.01).unwrap_err();
+    assert!(many.kind() == ErrorKind::OutOfMemory || many.to_string().contains(" address space"), "{many}");
 }
 
 #[test]
@@ -257,7 +250,7 @@ fn standalone_bytes_match_the_format() {
         assert_eq!(read.filters().len(), n_filters);
         assert!(keys.iter().all(|key| read.contains(key)));
         assert!(read.to_standalone() == golden && made.to_standalone() == golden, "{made:?}");
-        assert!(matches!(BloomView::from_standalone(golden), Err(DecodeError::Magic { .. })));
+        assert_eq!(BloomView::from_standalone(golden).text(), of_kind("scalable filter"));
         // The decoded filter keeps growing in the same way.
         let [read, made] = [read, made].map(|filter| grown(filter, 2_000));
         assert!(read == made);
@@ -274,46 +267,47 @@ fn standalone_bytes_match_the_format() {
     assert_eq!(grown(read.clone(), 40).filters().len(), 2);
     assert_eq!(grown(read, 41).filters(), grown(made, 41).filters());
     let blocked = include_bytes!("golden/standalone-100-blocks.bin");
-    let magic = error!(DecodeError::Magic { found: *b"\x89bloom\r\n" });
-    assert_eq!(ScalableBloomFilter::from_standalone(blocked), magic);
+    assert_eq!(ScalableBloomFilter::from_standalone(blocked).text(), of_kind("blocked filter"));
 }
 
 #[test]
 fn each_check_reports_what_is_wrong() {
     let filter = sample();
     let standalone = filter.to_standalone();
-    let open = |bytes: &[u8]| ScalableBloomFilter::from_standalone(bytes).unwrap_err();
+    let open = |bytes: &[u8]| ScalableBloomFilter::from_standalone(bytes).text();
     let forged = |offset: usize, bytes: &[u8]| open(&forge(&standalone, offset, bytes));
-    let footer = |field, found| error!(DecodeError::Footer { field, found });
-    assert_eq!(open(&[0; 71]), error!(DecodeError::Magic { found: [0; 8] }));
-    assert_eq!(open(&[0; 63]), error!(DecodeError::TooShort { found: 63, least: 72 }));
-    assert_eq!(forged(40, &[3]), error!(DecodeError::Version { found: 3, newest: 2 }));
-    assert_eq!(forged(41, &[1]), footer("growth", 1));
-    assert_eq!(forged(41, &[17]), footer("growth", 17));
-    assert_eq!(forged(42, &[0]), footer("index of the next filter", 0));
-    assert_eq!(forged(43, &[2]), footer("number of further modules", 2));
+    assert_eq!(open(&[0; 71]), not_standalone(0));
+    assert_eq!(open(&[0; 63]), too_short(63, 72));
+    assert_eq!(forged(40, &[3]), newer(3));
+    assert_eq!(forged(41, &[1]), impossible("growth", 1));
+    assert_eq!(forged(41, &[17]), impossible("growth", 17));
+    assert_eq!(forged(42, &[0]), impossible("index of the next filter", 0));
+    assert_eq!(forged(43, &[2]), impossible("number of further modules", 2));
     // Three filters are not three pairs.
-    assert_eq!(forged(43, &[1]), footer("number of filters", 3));
-    assert_eq!(forged(47, &[1]), footer("reserved bytes", 1 << 32));
+    assert_eq!(forged(43, &[1]), impossible("number of filters", 3));
+    assert_eq!(forged(47, &[1]), impossible("reserved bytes", 1 << 32));
     for rate in [0.0, -0.1, f64::INFINITY, f64::NAN] {
         assert_eq!(
             forged(8, &rate.to_le_bytes()),
-            footer("false-positive rate of all, in bits,", rate.to_bits())
+            impossible("false-positive rate of all, in bits,", rate.to_bits())
         );
     }
     for fpr in [0.0, 1.0, 1e-7, f64::NAN] {
-        assert_eq!(forged(24, &fpr.to_le_bytes()), footer("false-positive rate, in bits,", fpr.to_bits()));
+        assert_eq!(
+            forged(24, &fpr.to_le_bytes()),
+            impossible("false-positive rate, in bits,", fpr.to_bits())
+        );
     }
     for tightening in [0.4, 1.0, f64::NAN] {
         assert_eq!(
             forged(32, &tightening.to_le_bytes()),
-            footer("tightening, in bits,", tightening.to_bits())
+            impossible("tightening, in bits,", tightening.to_bits())
         );
     }
-    assert_eq!(forged(0, &u64::MAX.to_le_bytes()), footer("number of filters", u64::MAX));
+    assert_eq!(forged(0, &u64::MAX.to_le_bytes()), impossible("number of filters", u64::MAX));
     for n_filters in [0_u64, 1, 2, 4] {
         let error = forged(0, &n_filters.to_le_bytes());
-        assert!(matches!(error, DecodeError::BodyChecksum { .. }), "{error}");
+        assert!(error.starts_with(DAMAGED), "{error}");
     }
     // More filters than the footer says, and fewer, with keys and capacities for as many as it says.
     let loads = |n: usize| {
@@ -323,20 +317,23 @@ fn each_check_reports_what_is_wrong() {
     };
     assert!(ScalableBloomFilter::from_standalone(&loads(3)).is_ok());
     for n_filters in [0, 1, 2, 4] {
-        assert_eq!(open(&loads(n_filters)), footer("number of filters", n_filters as u64));
+        assert_eq!(open(&loads(n_filters)), impossible("number of filters", n_filters as u64));
     }
     // The capacity of the largest filter is 240 keys.
     for initial_capacity in [0, 80, 1_000, 1 << 62, u64::MAX] {
-        assert_eq!(forged(16, &initial_capacity.to_le_bytes()), footer("initial capacity", initial_capacity));
+        assert_eq!(
+            forged(16, &initial_capacity.to_le_bytes()),
+            impossible("initial capacity", initial_capacity)
+        );
     }
-    assert_eq!(forged(42, &[4]), footer("initial capacity", 60));
-    assert_eq!(forged(42, &[255]), footer("initial capacity", 60));
+    assert_eq!(forged(42, &[4]), impossible("initial capacity", 60));
+    assert_eq!(forged(42, &[255]), impossible("initial capacity", 60));
     let with_load = |at: usize, load| forge_loads(&standalone, 3, |loads| loads[at] = load);
     for (at, load) in [(0, [61, 60]), (2, [241, 240]), (1, [u64::MAX, 120]), (1, [1, 0])] {
-        assert_eq!(open(&with_load(at, load)), footer("number of keys", load[0]));
+        assert_eq!(open(&with_load(at, load)), impossible("number of keys", load[0]));
     }
     for (at, capacity) in [(0, 200), (1, 1_000), (2, u64::MAX)] {
-        assert_eq!(open(&with_load(at, [0, capacity])), footer("capacity of a filter", capacity));
+        assert_eq!(open(&with_load(at, [0, capacity])), impossible("capacity of a filter", capacity));
     }
     for (at, load) in [(0, [0, 60]), (2, [0, 240]), (2, [240, 240]), (0, [u64::MAX; 2])] {
         assert!(ScalableBloomFilter::from_standalone(&with_load(at, load)).is_ok(), "{load:?}");
@@ -358,15 +355,11 @@ fn filters_with_different_parameters_are_refused() {
     assert_eq!(of(&[first.clone(), second.clone(), third.clone()]), Ok(()));
     let k = third.k();
     let of_other_k = BloomFilter::with_blocks(second.n_blocks(), k + 1).unwrap().with_seed(99).unwrap();
-    assert_eq!(
-        of(&[first.clone(), of_other_k, third.clone()]),
-        error!(DecodeError::Footer { field: "k", found: u64::from(k) + 1 })
-    );
+    let refused = of(&[first.clone(), of_other_k, third.clone()]).text();
+    assert_eq!(refused, impossible("k", u64::from(k) + 1));
     let of_other_seed = BloomFilter::with_blocks(first.n_blocks(), k).unwrap().with_seed(7).unwrap();
-    assert_eq!(
-        of(&[of_other_seed, second.clone(), third.clone()]),
-        error!(DecodeError::Footer { field: "seed", found: 7 })
-    );
+    let refused = of(&[of_other_seed, second.clone(), third.clone()]).text();
+    assert_eq!(refused, impossible("seed", 7));
     // In reverse order, the first filter, the smallest, would get the keys of the last.
     assert!(of(&[third, second, first]).is_err());
 }
@@ -465,19 +458,17 @@ fn a_filter_that_cannot_go_on_is_refused() {
     let taken = filter.estimated_fpr();
     let grow = |fpr| ScalableBloomFilter::from_filter(filter.clone(), 1_000, fpr).map(|filter| filter.fpr());
     for value in [0.0, -0.1, 1.0, f64::NAN, f64::INFINITY] {
-        assert!(matches!(grow(value), Err(BuildError::Fpr { .. })), "{value}");
+        assert_eq!(grow(value).text(), not_a_rate(value));
     }
-    let Err(BuildError::Fpr { value, lowest, .. }) = grow(taken) else { panic!("{taken} is taken") };
-    assert!(value == taken && lowest > taken && lowest < 1.03 * taken, "{lowest}");
-    let just_below = f64::from_bits(lowest.to_bits() - 1);
-    assert_eq!(grow(just_below), error!(BuildError::Fpr { value: just_below, lowest }));
-    assert!(grow(lowest).unwrap() >= SCALABLE_MIN_FPR);
-    let modules = error!(BuildError::Modules { n_modules: 3, most: 2 });
-    assert_eq!(ScalableBloomFilter::from_filter(of_modules(3, 9, 6), 1_000, 0.01), modules);
+    let text = grow(taken).text();
+    let least = lowest(&text);
+    assert!(shows(&text, "rate of ", taken) && least > taken && least < 1.03 * taken, "{text}");
+    assert_eq!(lowest(&grow(least * (1.0 - 1e-5)).text()), least);
+    assert!(grow(least).unwrap() >= SCALABLE_MIN_FPR);
     for (k, n_modules) in (1..=16).flat_map(|k| [(k, 1), (k, 2)]) {
         let filter = of_modules(n_modules, 100, k);
         let grow = |fpr| ScalableBloomFilter::from_filter(filter.clone(), 100, fpr);
-        let Err(BuildError::Fpr { lowest, .. }) = grow(1e-9) else { panic!("k {k}") };
+        let lowest = lowest(&grow(1e-9).text());
         assert!((SCALABLE_MIN_FPR..1.0).contains(&lowest), "k {k}: {lowest}");
         assert_holds(&grown(grow(lowest).unwrap(), 150), 0..0);
     }
@@ -658,19 +649,18 @@ fn a_cleared_union_is_as_one_of_no_union() {
 fn filters_that_cannot_be_united_stay_as_they_are() {
     let refused = |filter: &ScalableBloomFilter, other: &ScalableBloomFilter| {
         let mut united = filter.clone();
-        let error = united.union_with(other).unwrap_err();
+        let text = united.union_with(other).text();
         assert!(united == *filter);
-        error
+        text
     };
     let (ours, theirs) = (sample(), filled(with_fpr(60, 0.01).with_seed(99).unwrap(), &numbers()[..300]));
-    let probes =
-        error!(MismatchError::Probes { ours: ours.filters()[0].k(), theirs: theirs.filters()[0].k() });
+    let probes = different_k(ours.filters()[0].k(), theirs.filters()[0].k());
     assert_eq!(refused(&ours, &theirs), probes);
     let theirs = filled(with_fpr(60, 0.1), &numbers()[..300]);
-    assert_eq!(refused(&ours, &theirs), error!(MismatchError::Seed { ours: 99, theirs: 0 }));
+    assert_eq!(refused(&ours, &theirs), different_seed(99, 0));
     // Of different sizes, so that no filter is united with one of the same size.
     let [ours, theirs] = [1, 2].map(|n| grown(with_modules(n, 1, 600 / n, 0.1, 2, 0.85), 9));
-    let modules = error!(MismatchError::Size { ours: 1, theirs: 2, unit: "modules" });
+    let modules = different_size(1, 2, "modules");
     assert_eq!(refused(&ours, &theirs), modules);
 }
 
@@ -733,7 +723,7 @@ fn an_initial_capacity_forged_to_be_a_little_larger_is_refused() {
     let open =
         |capacity: u64| ScalableBloomFilter::from_standalone(&forge(&bytes, 16, &capacity.to_le_bytes()));
     assert!(open(10_000).is_ok() && open(10_040).is_ok(), "one part in a hundred is for rounding");
-    assert_eq!(open(10_500), error!(DecodeError::Footer { field: "initial capacity", found: 10_500 }));
+    assert_eq!(open(10_500).text(), impossible("initial capacity", 10_500));
 }
 
 #[test]
@@ -775,7 +765,7 @@ fn the_seed_is_set_before_the_first_key() {
         forge_loads(&sample().to_standalone(), 3, |loads| loads.iter_mut().for_each(|load| load[0] = 0));
     let forged = ScalableBloomFilter::from_standalone(&forged).unwrap();
     assert_eq!(forged.inserted_keys(), 0);
-    assert_eq!(forged.with_seed(1).unwrap_err(), error!(BuildError::SeedAfterKeys { seed: 1_u64 }));
+    assert_eq!(forged.with_seed(1).text(), too_late(1));
 }
 
 #[test]
@@ -870,8 +860,5 @@ fn a_second_module_of_another_size_is_refused() {
             .map(drop)
     };
     assert_eq!(of([9, 9]), Ok(()));
-    assert_eq!(
-        of([9, 10]),
-        error!(DecodeError::Footer { field: "blocks of a second module", found: 10_u64 })
-    );
+    assert_eq!(of([9, 10]).text(), impossible("blocks of a second module", 10));
 }

@@ -2,9 +2,9 @@
 
 mod common;
 
+use bloomline::BloomView;
 use bloomline::sstable::FilterPolicy;
-use bloomline::{BloomView, DecodeError};
-use common::errors::error;
+use common::errors::{Refusal, impossible, wrong_length, wrong_trailer};
 
 fn policy() -> FilterPolicy {
     FilterPolicy::with_bits_per_key(10.0).unwrap()
@@ -16,7 +16,7 @@ fn a_policy_reports_filters_that_it_cannot_use() {
     policy.create_filter(["ant"], &mut filter);
     assert_eq!(policy.try_key_may_match("ant", &filter), Ok(true));
     assert_eq!(policy.try_key_may_match("bee", &filter), Ok(false));
-    assert_eq!(policy.try_key_may_match("bee", &filter[1..]), error!(DecodeError::Length { found: 8 }));
+    assert_eq!(policy.try_key_may_match("bee", &filter[1..]).text(), wrong_length(8));
     assert!(policy.key_may_match("bee", &filter[1..]));
 }
 
@@ -100,15 +100,15 @@ fn damaged_modules_are_an_error_and_possibly_present() {
     assert_eq!((n_modules, trailer >> 4), (2, 3));
     let with_end = |end: [u8; 2]| [&filter[..filter.len() - 2], &end].concat();
     for (bytes, error) in [
-        (with_end([2, trailer ^ 0x10]), error!(DecodeError::Trailer { found: trailer ^ 0x10 })),
-        (with_end([1, trailer]), error!(DecodeError::Footer { field: "number of modules", found: 1 })),
-        (with_end([17, trailer]), error!(DecodeError::Footer { field: "number of modules", found: 17 })),
-        (with_end([2, trailer])[64..].to_vec(), error!(DecodeError::Length { found: filter.len() - 64 })),
-        (filter[..filter.len() - 1].to_vec(), error!(DecodeError::Trailer { found: 2 })),
-        (filter[1..].to_vec(), error!(DecodeError::Trailer { found: trailer })),
-        (vec![2, trailer], error!(DecodeError::Length { found: 2 })),
+        (with_end([2, trailer ^ 0x10]), wrong_trailer(trailer ^ 0x10)),
+        (with_end([1, trailer]), impossible("number of modules", 1)),
+        (with_end([17, trailer]), impossible("number of modules", 17)),
+        (with_end([2, trailer])[64..].to_vec(), wrong_length(filter.len() - 64)),
+        (filter[..filter.len() - 1].to_vec(), wrong_trailer(2)),
+        (filter[1..].to_vec(), wrong_trailer(trailer)),
+        (vec![2, trailer], wrong_length(2)),
     ] {
-        assert_eq!(policy.try_key_may_match(7, &bytes), error);
+        assert_eq!(policy.try_key_may_match(7, &bytes).text(), error);
         assert!(policy.key_may_match("absent", &bytes));
     }
 }

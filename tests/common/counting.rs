@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use arbitrary::Arbitrary;
 use bloomline::variants::CountingBloomFilter;
-use bloomline::{BloomFilter, BuildError, Kernel, Sizing, hash_key, mix};
+use bloomline::{BloomFilter, Error, Kernel, Sizing, hash_key, mix};
 
 use super::decode::{counting_decoder_survives, forge_footer};
 use super::format::mask;
@@ -55,7 +55,7 @@ struct Model {
     removes_are_valid: bool,
 }
 
-pub fn with_blocks(n_blocks: usize, k: u32) -> Result<CountingBloomFilter, BuildError> {
+pub fn with_blocks(n_blocks: usize, k: u32) -> Result<CountingBloomFilter, Error> {
     CountingBloomFilter::with_sizing(Sizing::new(n_blocks, k)?)
 }
 

@@ -3,10 +3,11 @@
 use arbitrary::Arbitrary;
 use bloomline::sstable::FilterPolicy;
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
-use bloomline::{AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, DecodeError, OwnedView};
+use bloomline::{AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, Error, OwnedView};
 use xxhash_rust::xxh64::xxh64;
 
 use super::allocations::allocated as allocated_by;
+use super::errors::{DAMAGED, Refusal};
 use super::format::Reference;
 
 #[derive(Arbitrary, Debug)]
@@ -68,7 +69,7 @@ pub fn forge_frontier(queue: &[u8], items: u64) -> Vec<u8> {
 
 pub fn every_change_and_truncation_is_detected<F>(
     standalone: &[u8],
-    read: impl Fn(&[u8]) -> Result<F, DecodeError>,
+    read: impl Fn(&[u8]) -> Result<F, Error>,
 ) {
     for position in 0..standalone.len() {
         for change in 1..=255 {
@@ -200,7 +201,7 @@ pub fn decoders_survive(bytes: &[u8], key: &[u8]) {
         Err(error) => assert_eq!(verified.err(), Some(error)),
         Ok(view) if view.verify().is_err() => {
             check_view(&view);
-            assert!(matches!(verified, Err(DecodeError::BodyChecksum { .. })), "damaged bits were accepted");
+            assert!(verified.text().starts_with(DAMAGED));
             assert!(OwnedView::from_standalone(bytes).is_err());
             let (allocated, filter) = allocated_by(|| BloomFilter::from_standalone(bytes));
             assert!(allocated == 0 && filter.is_err());

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use arbitrary::Arbitrary;
 use bloomline::sizing::standard::StandardSizing;
 use bloomline::variants::StandardBloomFilter;
-use bloomline::{BuildError, hash_key, mix};
+use bloomline::{Error, hash_key, mix};
 
 #[derive(Arbitrary, Debug)]
 pub struct Input<'a> {
@@ -40,7 +40,7 @@ struct Model {
     bits: BTreeSet<u64>,
 }
 
-pub fn with_bits(bit_len: u64, k: u32) -> Result<StandardBloomFilter, BuildError> {
+pub fn with_bits(bit_len: u64, k: u32) -> Result<StandardBloomFilter, Error> {
     StandardBloomFilter::with_sizing(StandardSizing::new(bit_len, k)?)
 }
 
