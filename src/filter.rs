@@ -536,7 +536,9 @@ impl BloomFilter {
     /// reader must supply it.
     ///
     /// Blocks that share lanes, as [`BloomView::to_filter`] makes them from a short filter, are written as the lanes
-    /// that they share.
+    /// that they share. The blocks of an empty filter share lanes too, so if there is one module of an odd number of
+    /// blocks below 64, the length depends on the bits. Three blocks have 25 bytes while they are empty, and 193 after
+    /// an insert.
     #[must_use]
     pub fn to_compact(&self) -> Vec<u8> {
         compact::with_compact(self.modules(), self.k, |lanes, trailer| [lanes, trailer].concat())
@@ -557,13 +559,14 @@ impl BloomFilter {
         })
     }
 
-    /// Length of the [compact bytes](Self::to_compact).
+    /// Length of the [compact bytes](Self::to_compact), which in small filters depends on the bits.
     pub fn compact_len(&self) -> usize {
         compact::with_compact(self.modules(), self.k, |lanes, tail| lanes.len() + tail.len())
     }
 
     /// Length of the standalone bytes, which are the lanes, with several modules a checksum of 8 bytes for each, and a
-    /// footer of 64 bytes with version, k, seed, number of keys if known, and checksums.
+    /// footer of 64 bytes with version, k, seed, number of keys if known, and checksums. In small filters the number of
+    /// lanes [depends on the bits](Self::to_compact).
     pub fn standalone_len(&self) -> usize {
         standalone::len(self.modules())
     }

@@ -105,8 +105,12 @@ impl FilterPolicy {
         or_abort(builder.write_compact(filter));
     }
 
-    /// Bits for each distinct key, before rounding up, which adds up to 9 bytes to a short filter, up to 65 to the
-    /// blocks of one module, and up to 64 for each of several modules and 2.
+    /// Bits for each distinct key of a filter of many keys, which has n modules, before rounding up.
+    ///
+    /// The bytes of any filter are at most (keys × bits per key / 8 + 64·n + 2) / 0.93^(n − 1). The first sum is what
+    /// rounding to whole blocks adds. The division is for requested false-positive rates, where a filter has fewer
+    /// modules, and needs more bits, if rounding would cost what the further ones save. This is so for few keys, and
+    /// just below 0.05% for many too.
     pub fn bits_per_key(&self) -> f64 {
         self.builder.bits_per_key()
     }

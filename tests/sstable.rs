@@ -2,8 +2,8 @@
 
 mod common;
 
-use bloomline::BloomView;
 use bloomline::sstable::FilterPolicy;
+use bloomline::{BloomView, Sizing};
 use common::errors::{Refusal, impossible, wrong_length, wrong_trailer};
 
 fn policy() -> FilterPolicy {
@@ -30,6 +30,30 @@ fn a_policy_streams_the_keys_of_a_table() {
         policy.create_filter(keys, &mut created);
         assert_eq!(streamed, created);
     }
+}
+
+/// As `FilterPolicy::bits_per_key` promises. Just below 0.05%, filters of many keys have one module of 17.5 bits per key
+/// instead of two of 16.2, wherever rounding costs what the second would save.
+#[test]
+#[cfg_attr(miri, ignore = "hours under miri")]
+fn rounding_adds_no_more_than_promised() {
+    let of_fprs = [0.01, 4.96e-4, 1e-4, 1e-6, 1e-8, 1e-11]
+        .map(|fpr| (FilterPolicy::with_fpr(fpr), Sizing::for_fpr(1 << 24, fpr)));
+    let of_bits = [10.0, 17.5, 24.0, 50.0]
+        .map(|bits| (FilterPolicy::with_bits_per_key(bits), Sizing::for_bits_per_key(1 << 24, bits)));
+    let (mut most, mut filter) = (0.0_f64, Vec::new());
+    for (policy, of_many) in of_fprs.into_iter().chain(of_bits) {
+        let (policy, n) = (policy.unwrap(), of_many.unwrap().n_modules() as i32);
+        for n_keys in (1..400).chain((401..4_000).step_by(7)) {
+            filter.clear();
+            policy.create_filter(0..n_keys, &mut filter);
+            let needed = f64::from(n_keys) * policy.bits_per_key() / 8.0 + f64::from(64 * n + 2);
+            let promised = needed / 0.93_f64.powi(n - 1);
+            assert!(filter.len() as f64 <= promised, "{policy:?}, {n_keys} keys: {}", filter.len());
+            most = most.max(filter.len() as f64 - needed);
+        }
+    }
+    assert!(most > 10.0, "the division is needed: {most}");
 }
 
 /// At low rates, a filter that is large enough for whole blocks has two modules.

@@ -370,7 +370,8 @@ pub extern "C" fn bloomline_filter_estimated_fpr(filter: Option<&Filter>) -> f64
     or_record(1.0, || Ok(not_null(filter, "filter")?.0.estimated_fpr()))
 }
 
-/// Returns the length in bytes of the filter's compact form, or 0 for a null filter.
+/// Returns the length in bytes of the filter's compact form, or 0 for a null filter. An insert can change it in a filter
+/// of fewer than 64 blocks.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_compact_len(filter: Option<&Filter>) -> usize {
     or_record(0, || Ok(not_null(filter, "filter")?.0.compact_len()))
@@ -408,7 +409,8 @@ pub extern "C" fn bloomline_filter_to_compact(
     or_record(ptr::null_mut(), || allocated_with_length(length, || compact(&not_null(filter, "filter")?.0)))
 }
 
-/// Returns the length in bytes of the filter's standalone form, or 0 for a null filter.
+/// Returns the length in bytes of the filter's standalone form, or 0 for a null filter. An insert can change it in a
+/// filter of fewer than 64 blocks.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_standalone_len(filter: Option<&Filter>) -> usize {
     or_record(0, || Ok(not_null(filter, "filter")?.0.standalone_len()))

@@ -1,6 +1,6 @@
 //! The list of kernels, which each implement inserts and lookups for one instruction set, and the choice of one.
 //!
-//! Each kernel is a file with the same six functions in the same order. All kernels set and test the bits that
+//! Each kernel is a file with the same functions in the same order. All kernels set and test the bits that
 //! [`mask`](crate::mask) defines.
 //!
 //! x86-64 kernels are compiled only where the target has SSE2, because bare-metal targets (`x86_64-unknown-none`,

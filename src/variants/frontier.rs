@@ -240,7 +240,8 @@ impl<T: Key> Frontier<T> {
         of_either!(&self.filter, |filter| filter.estimated_fpr())
     }
 
-    /// Length of the standalone bytes, which are queue, filter and a footer of 64 bytes.
+    /// Length of the standalone bytes, which are queue, filter and a footer of 64 bytes. [Depends on the
+    /// bits](BloomFilter::to_compact) of a small filter.
     pub fn standalone_len(&self) -> usize {
         let queue: usize = self.queue.iter().map(|item| LENGTH_BYTES + item.key_bytes().as_ref().len()).sum();
         queue + of_either!(&self.filter, |filter| filter.standalone_len()) + StandaloneFooter::LEN

@@ -380,7 +380,8 @@ uint64_t bloomline_filter_estimated_keys(const bloomline_filter_t *filter);
 double bloomline_filter_estimated_fpr(const bloomline_filter_t *filter);
 
 /**
- * Returns the length in bytes of the filter's compact form, or 0 for a null filter.
+ * Returns the length in bytes of the filter's compact form, or 0 for a null filter. An insert can change it in a filter
+ * of fewer than 64 blocks.
  */
 size_t bloomline_filter_compact_len(const bloomline_filter_t *filter);
 
@@ -409,7 +410,8 @@ bloomline_status_t bloomline_filter_write_compact(const bloomline_filter_t *filt
 void *bloomline_filter_to_compact(const bloomline_filter_t *filter, size_t *length);
 
 /**
- * Returns the length in bytes of the filter's standalone form, or 0 for a null filter.
+ * Returns the length in bytes of the filter's standalone form, or 0 for a null filter. An insert can change it in a
+ * filter of fewer than 64 blocks.
  */
 size_t bloomline_filter_standalone_len(const bloomline_filter_t *filter);
 

@@ -25,7 +25,8 @@ const CHECKSUM_BYTES: usize = 8;
 
 impl ScalableBloomFilter {
     /// Length of the standalone bytes, which are the bytes of each filter, 16 bytes for the keys and capacity of each,
-    /// a checksum of these, and a footer of 64 bytes.
+    /// a checksum of these, and a footer of 64 bytes. [Depends on the
+    /// bits](crate::BloomFilter::to_compact) of small filters.
     pub fn standalone_len(&self) -> usize {
         let modules = (0..self.n_modules()).flat_map(|i| self.modules(i)).map(standalone::len);
         modules.sum::<usize>() + LOAD_BYTES * self.filters.len() + CHECKSUM_BYTES + StandaloneFooter::LEN
