@@ -53,7 +53,7 @@ impl BloomFilter {
     /// If `fpr` is not between 0 and 1, both excluded, or memory for the folded filter cannot be allocated. Then
     /// nothing is changed.
     pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<(), Error> {
-        let fpr = sizing::checked_fpr(fpr, 0.0)?;
+        let fpr = sizing::checked_fpr(fpr, 0.0, 0.0)?;
         let n_blocks = self.blocks.module_blocks();
         let mut factors = Vec::new();
         for divisor in (1..).take_while(|divisor| divisor <= &(n_blocks / divisor)) {

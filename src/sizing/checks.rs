@@ -10,21 +10,17 @@ pub(crate) fn checked_bits_per_key(value: f64) -> Result<f64, Error> {
     is_valid.then_some(value).ok_or(Error::argument(text, [MAX_BITS_PER_KEY, value].map(f64::to_bits)))
 }
 
-/// `value`, if it is a false-positive rate of at least `lowest`.
-pub(crate) fn checked_fpr(value: f64, lowest: f64) -> Result<f64, Error> {
-    let is_valid = value > 0.0 && value >= lowest && value < 1.0;
-    is_valid.then_some(value).ok_or_else(|| wrong_fpr(value, lowest))
-}
-
-pub(super) fn wrong_fpr(value: f64, lowest: f64) -> Error {
-    if value > 0.0 && value < lowest {
+/// `value`, if it is a false-positive rate of at least `lowest` + `more`.
+pub(crate) fn checked_fpr(value: f64, lowest: f64, more: f64) -> Result<f64, Error> {
+    let least = lowest + more;
+    if value > 0.0 && value < least {
+        // The text has six digits, so it names a little more than a sum, which may have more.
+        let least = if more == 0.0 { least } else { least * (1.0 + 5e-6) };
         let text = "a false-positive rate of {float} is out of reach: request at least {float}, or use an exact structure";
-        return Error::argument(text, [value, lowest].map(f64::to_bits));
+        return Err(Error::argument(text, [value, least].map(f64::to_bits)));
     }
-    Error::argument(
-        "a false-positive rate must be between 0 and 1, both excluded, not {float}",
-        [value.to_bits()],
-    )
+    let text = "a false-positive rate must be between 0 and 1, both excluded, not {float}";
+    if value > 0.0 && value < 1.0 { Ok(value) } else { Err(Error::argument(text, [value.to_bits()])) }
 }
 
 /// The error for a filter that exceeds the address space.

@@ -1,7 +1,7 @@
 //! The number of modules of a filter, and the bits per key that a rate needs in as many.
 #![forbid(unsafe_code)]
 
-use super::checks::{checked_bits_per_key, checked_fpr, wrong_fpr};
+use super::checks::{checked_bits_per_key, checked_fpr};
 use super::model::{best_k, fpr};
 use super::search::least_bits_per_key;
 use super::standard::TWO_TO_64;
@@ -49,10 +49,7 @@ impl Request {
                 // Rates of one module are so high that it adds nothing, unless the filter exceeds the address space.
                 let is_one = most_modules.map_or(modules_of(fpr), |_| most) == 1;
                 let same_hash = if is_one { 0.0 } else { keys as f64 / TWO_TO_64 };
-                let least = LOWEST[most - 1] + same_hash;
-                // The error's text has six digits, so it names a little more.
-                let lowest = if same_hash == 0.0 { least } else { least * (1.0 + 5e-6) };
-                checked_fpr(fpr, least).map_err(|_| wrong_fpr(fpr, lowest))?;
+                checked_fpr(fpr, LOWEST[most - 1], same_hash)?;
                 // Rounding must not push it below the lowest.
                 let left = (fpr - same_hash).max(LOWEST[most - 1]);
                 let n_modules = if most_modules.is_some() { most } else { modules_of(left) };

@@ -85,7 +85,7 @@ impl StandardSizing {
     pub fn for_fpr(keys: u64, fpr: f64) -> Result<Self, Error> {
         let keys = keys.max(1);
         let same_hash = keys as f64 / TWO_TO_64;
-        let fpr = checked_fpr(fpr, MIN_FPR + same_hash)?;
+        let fpr = checked_fpr(fpr, MIN_FPR, same_hash)?;
         // Rounding must not push it below the lowest.
         let of_bits = (fpr - same_hash).max(MIN_FPR);
         let rate = |bits_per_key| of_many_keys(bits_per_key, rounded_k(bits_per_key));

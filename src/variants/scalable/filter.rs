@@ -195,7 +195,7 @@ impl ScalableBloomFilter {
     /// # Ok::<(), bloomline::Error>(())
     /// ```
     pub fn from_filter(filter: BloomFilter, keys: u64, fpr: f64) -> Result<Self, Error> {
-        sizing::checked_fpr(fpr, 0.0)?;
+        sizing::checked_fpr(fpr, 0.0, 0.0)?;
         let (k, n_modules, seed) = (filter.k, filter.n_modules(), filter.seed);
         if n_modules > MOST_IN_SERIES {
             let text = "a filter that grows has at most {} modules, not {}: rebuild the filter with a size for so many";
@@ -203,7 +203,7 @@ impl ScalableBloomFilter {
         }
         let lowest_of_k = lowest_of_k(&filter);
         let taken = filter.estimated_fpr();
-        sizing::checked_fpr(fpr, taken + MOST_FILTERS * lowest_of_k)?;
+        sizing::checked_fpr(fpr, taken, MOST_FILTERS * lowest_of_k)?;
         // A series of this rate leaves `fpr - taken` to the filters from index 1 on.
         let shared = (fpr - taken - (MOST_FILTERS - 1.0) * lowest_of_k) / TIGHTENING;
         let of_series = fpr.min(shared + MOST_FILTERS * lowest_of_k);

@@ -36,7 +36,7 @@ pub(super) const MOST_FILTERS: f64 = 64.0;
 impl Series {
     /// A series with these parameters, of which `growth` and `tightening` are in range.
     pub(super) fn new(initial_capacity: u64, fpr: f64, growth: u8, tightening: f64) -> Result<Self, Error> {
-        sizing::checked_fpr(fpr, SCALABLE_MIN_FPR)?;
+        sizing::checked_fpr(fpr, SCALABLE_MIN_FPR, 0.0)?;
         // The textbook's k, −log2 of the false-positive rate, for the fifth filter, divided among its modules. From one
         // filter to twenty, the bits are within 2% of what each filter's own best k would need.
         let fifth = (0..4).fold(fpr * (1.0 - tightening), |rate, _| rate * tightening);
