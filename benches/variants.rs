@@ -39,7 +39,7 @@ fn lookups(criterion: &mut Criterion) {
         let mut standard = StandardBloomFilter::with_sizing(of_bits).expect("64 MiB");
         standard.insert_batch(&keys);
         // Grown to a hundred times its initial capacity, to include the cost of the cascade.
-        let mut scalable = ScalableBloomFilter::with_fpr(keys.len() / 100, 0.01).expect("150 MiB");
+        let mut scalable = ScalableBloomFilter::with_fpr((keys.len() / 100) as u64, 0.01).expect("150 MiB");
         scalable.insert_batch(&keys);
 
         // Twice as many bits per key, at which modules pay, and a filter of the same bits to compare with.
@@ -91,7 +91,7 @@ fn inserts(criterion: &mut Criterion) {
         let of_bits = StandardSizing::new(size_bytes as u64 * 8, 7).unwrap();
         let standard = StandardBloomFilter::with_sizing(of_bits).expect("64 MiB");
         measure_inserts(&mut group, "standard", &standard, |filter| filter.insert_batch(&keys));
-        let scalable = ScalableBloomFilter::with_fpr(keys.len() / 100, 0.01).expect("150 MiB");
+        let scalable = ScalableBloomFilter::with_fpr((keys.len() / 100) as u64, 0.01).expect("150 MiB");
         measure_inserts(&mut group, "scalable", &scalable, |filter| filter.insert_batch(&keys));
 
         for threads in [1, 2, 4, 8] {

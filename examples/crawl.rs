@@ -94,7 +94,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("             distinct URLs  pages visited     skipped   bytes to remember  ns per link");
     let path = env::temp_dir().join(format!("bloomline-{}.frontier", process::id()));
     let (mut crawl, start) = (Crawl::new(), Instant::now());
-    let mut frontier = Frontier::with_fpr(PAGES as usize, FPR)?;
+    let mut frontier = Frontier::with_fpr(PAGES, FPR)?;
     frontier.insert(url(0));
     for most_pages in [PAGES / 2, PAGES] {
         for _ in 0..most_pages {

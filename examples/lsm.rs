@@ -90,7 +90,7 @@ fn key(number: u64) -> [u8; 16] {
 fn main() -> Result<(), Box<dyn Error>> {
     let tables: Vec<BloomFilter> = (0..TABLES)
         .map(|table| {
-            let mut filter = BloomFilter::with_bits_per_key(KEYS_IN_TABLE as usize, BITS_PER_KEY as f64)?;
+            let mut filter = BloomFilter::with_bits_per_key(KEYS_IN_TABLE, BITS_PER_KEY as f64)?;
             for start in (0..KEYS_IN_TABLE).step_by(GETS) {
                 let numbers = start..(start + GETS as u64).min(KEYS_IN_TABLE);
                 let hashes: Vec<u64> =

@@ -38,7 +38,8 @@ use crate::memory::OutOfMemory;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
-    /// Has a number in place of each `{}`, in decimal, `{hex}`, `{float}`, of its bits, and `{kind}`, of its magic bytes.
+    /// Has a number in place of each `{}`, in decimal, `{hex}`, `{word}` of 16 digits, `{float}` of its
+    /// bits, and `{kind}` of its magic bytes.
     text: &'static str,
     /// In place of `{what}`.
     what: &'static str,
@@ -140,7 +141,8 @@ impl fmt::Display for Error {
             let mut number = || *numbers.next().unwrap_or(&0);
             match form {
                 "what" => f.write_str(self.what),
-                "hex" => write!(f, "{:#018x}", number()),
+                "hex" => write!(f, "{:#x}", number()),
+                "word" => write!(f, "{:#018x}", number()),
                 "float" => Digits(f64::from_bits(number())).fmt(f),
                 "kind" => StandaloneKind::of(&number().to_be_bytes()).map_or(Ok(()), |kind| kind.fmt(f)),
                 _ => number().fmt(f),
@@ -167,9 +169,9 @@ mod tests {
 
     #[test]
     fn each_number_is_displayed_in_its_form() {
-        let numbers = [7, 0.25_f64.to_bits(), u64::MAX];
-        let error = Error::damaged("{} of {float}, {hex}", numbers);
-        assert_eq!(format!("{error:?}"), "Damaged: 7 of 0.25, 0xffffffffffffffff");
+        let numbers = [7, 0.25_f64.to_bits(), 255];
+        let error = Error::damaged("{hex} of {float}, {word}", numbers);
+        assert_eq!(format!("{error:?}"), "Damaged: 0x7 of 0.25, 0x00000000000000ff");
         let of = StandaloneKind::Standard.magic();
         let error = Error::argument("a {kind}", [u64::from_be_bytes(of)]);
         assert_eq!(format!("{error}"), "a standard filter");

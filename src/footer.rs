@@ -232,7 +232,7 @@ pub(crate) fn split_filter(bytes: &[u8], kind: StandaloneKind) -> Result<(&[u8],
     }
     if check_value != hash::CHECK_VALUE {
         let text =
-            "another hash function placed the keys (check value {hex}, ours {hex}): rebuild the filter";
+            "another hash function placed the keys (check value {word}, ours {word}): rebuild the filter";
         return Err(Error::new(ErrorKind::Unsupported, text, [check_value, hash::CHECK_VALUE]));
     }
     let known_keys = Some(keys).filter(|&keys| keys != UNKNOWN_KEYS);
@@ -273,7 +273,7 @@ pub(crate) fn split(bytes: &[u8], kind: StandaloneKind) -> Result<(&[u8], [u64; 
     }
     let (stored, computed) = (field(6), xxh64(&footer[..48], 0));
     if stored != computed {
-        let text = "the footer is damaged: its checksum is {hex}, stored {hex}";
+        let text = "the footer is damaged: its checksum is {word}, stored {word}";
         return Err(Error::damaged(text, [computed, stored]));
     }
     Ok((before, core::array::from_fn(field)))
@@ -290,7 +290,7 @@ pub(crate) fn verify(body: &[u8], stored: u64) -> Result<(), Error> {
 
 /// Fails unless the stored checksum of bytes is the computed one.
 pub(crate) fn compare(stored: u64, computed: u64) -> Result<(), Error> {
-    let text = "the bytes are damaged: their checksum is {hex}, stored {hex}";
+    let text = "the bytes are damaged: their checksum is {word}, stored {word}";
     if computed == stored { Ok(()) } else { Err(Error::damaged(text, [computed, stored])) }
 }
 
@@ -307,7 +307,7 @@ pub(crate) fn wrong_range(expected: usize, bytes: &[u8]) -> Error {
 fn unrecognized(magic: [u8; 8]) -> Error {
     let text = match StandaloneKind::of(&magic) {
         Some(_) => "these are the bytes of a {kind}: open them as one",
-        None => "not a filter's standalone bytes, or cut short: they end in {hex}",
+        None => "not a filter's standalone bytes, or cut short: they end in {word}",
     };
     Error::new(ErrorKind::Unrecognized, text, [u64::from_be_bytes(magic)])
 }

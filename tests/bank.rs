@@ -75,7 +75,7 @@ fn every_row_length_answers() {
         let mut bank = FilterBank::from_filters(&filters).unwrap();
         let bytes = bank.to_standalone();
         let view = BankView::from_standalone(&bytes).unwrap();
-        bank.reserve(i * 20).unwrap();
+        bank.try_reserve(i * 20).unwrap();
         let mut found = SlotBitmap::new();
         for hash in (0..16).map(|i| hash_key(mix(i) % (11 * slots as u64), 0)) {
             let expected: Vec<usize> = (0..slots).filter(|&slot| filters[slot].contains_hash(hash)).collect();
@@ -100,14 +100,17 @@ fn reserve_keeps_seed_kernel_and_known_keys() {
     let mut filter = BloomFilter::with_blocks(2, 6).unwrap().with_seed(7).unwrap();
     filter.insert(1);
     bank.push_all([&BloomFilter::with_blocks(2, 6).unwrap().with_seed(7).unwrap(), &filter]).unwrap();
-    bank.reserve(6).unwrap();
+    bank.try_reserve(6).unwrap();
     let view = bank.as_view();
     assert_eq!((bank.capacity(), view.slots(), view.seed(), view.kernel()), (8, 2, 7, kernel));
-    bank.reserve(7).unwrap();
+    bank.try_reserve(7).unwrap();
     let view = bank.as_view();
     assert_eq!((bank.capacity(), view.slots(), view.seed(), view.kernel()), (16, 2, 7, kernel));
-    assert_eq!((view.get(0).unwrap().known_keys(), view.get(1).unwrap().known_keys()), (Some(0), None));
-    assert!(view.get(1).unwrap() == filter);
+    assert_eq!(
+        (view.to_filter(0).unwrap().known_keys(), view.to_filter(1).unwrap().known_keys()),
+        (Some(0), None)
+    );
+    assert!(view.to_filter(1).unwrap() == filter);
 }
 
 /// The smallest filter decides, wherever it stands.
@@ -115,8 +118,8 @@ fn reserve_keeps_seed_kernel_and_known_keys() {
 fn from_filters_folds_to_the_smallest() {
     let filters = [6, 2, 4].map(|n_blocks| filter_of(n_blocks, 6, 0..9));
     let bank = FilterBank::from_filters(&filters).unwrap();
-    assert_eq!(bank.as_view().n_blocks(), 2);
-    assert!((0..3).all(|slot| bank.as_view().get(slot).unwrap() == filters[1]));
+    assert_eq!(bank.as_view().sizing().n_blocks(), 2);
+    assert!((0..3).all(|slot| bank.as_view().to_filter(slot).unwrap() == filters[1]));
 }
 
 /// A stored number of 0 keys is not believed if a bit is set.
@@ -126,7 +129,7 @@ fn zero_known_keys_with_bits_are_unknown() {
     let keys = bytes.len() - 64 - 8;
     bytes[keys..][..8].fill(0);
     let view = BankView::from_standalone_unverified(&bytes).unwrap();
-    assert_eq!(view.get(0).unwrap().known_keys(), None);
+    assert_eq!(view.to_filter(0).unwrap().known_keys(), None);
 }
 
 #[test]
@@ -246,7 +249,7 @@ fn bytes_that_shrink_lose_no_key() {
         view.find_batch(&[hash; 20], |_, found| assert_eq!(found.count(), 70));
         view.prefetch(hash);
         assert!(view.verify().is_err());
-        assert!(view.get(69).unwrap().contains_hash(hash));
+        assert!(view.to_filter(69).unwrap().contains_hash(hash));
     }
 }
 
@@ -259,11 +262,11 @@ fn a_bank_that_refuses_stays_as_it_was() {
     bank.push(&small).unwrap_err();
     let slot = bank.replace(8, &small).unwrap_err();
     assert_eq!(slot.to_string(), "slot 8 does not exist: the bank has 8");
-    assert_eq!(bank.as_view().get(8).unwrap_err(), slot);
-    assert_eq!(bank.clear(8).unwrap_err(), slot);
+    assert_eq!(bank.as_view().to_filter(8).unwrap_err(), slot);
+    assert_eq!(bank.clear_slot(8).unwrap_err(), slot);
     assert!(bank.clone().with_seed(1).is_err());
     let too_many = FilterBank::with_capacity(Sizing::new(1, 6).unwrap(), usize::MAX).unwrap_err();
-    assert_eq!(bank.reserve(usize::MAX).unwrap_err(), too_many);
+    assert_eq!(bank.try_reserve(usize::MAX).unwrap_err(), too_many);
     assert_eq!(bank.as_view().slots(), 8);
     let text = format!("{bank:?}");
     assert!(text.starts_with("FilterBank { slots: 8, n_blocks: 4, k: 6, seed: 0, kernel:"), "{text}");
@@ -320,9 +323,9 @@ fn a_slot_has_the_number_of_keys_of_its_last_filter() {
     bank.replace(0, &built_of(20..25)).unwrap();
     let known = |bank: &FilterBank| [0, 1].map(|slot| bank.as_view().known_keys(slot));
     assert_eq!(known(&bank), [Some(5), Some(3)]);
-    bank.replace(1, &filter_of(1, bank.as_view().k(), 0..9)).unwrap();
+    bank.replace(1, &filter_of(1, bank.as_view().sizing().k(), 0..9)).unwrap();
     assert_eq!(known(&bank), [Some(5), None]);
-    bank.clear(1).unwrap();
+    bank.clear_slot(1).unwrap();
     let bank = FilterBank::from_standalone(&bank.to_standalone()).unwrap();
     assert_eq!(known(&bank), [Some(5), Some(0)]);
 }
@@ -357,7 +360,7 @@ fn bitmaps_of_banks_of_any_size_can_be_equal() {
     let full = filter_of(1, 6, 0..1000);
     for (slots, found) in [1, 65].into_iter().zip(&mut found) {
         let mut bank = FilterBank::from_filters([&full]).unwrap();
-        bank.reserve(slots).unwrap();
+        bank.try_reserve(slots).unwrap();
         bank.push_all(vec![&filter_of(1, 6, 0..0); slots - 1]).unwrap();
         assert!(bank.as_view().find(0, found));
     }

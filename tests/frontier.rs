@@ -20,7 +20,7 @@ use xxhash_rust::xxh64::xxh64;
 const FOOTER_BYTES: usize = 64;
 
 fn with_fpr<T: Key>(expected_items: usize, fpr: f64) -> Frontier<T> {
-    Frontier::with_fpr(expected_items, fpr).expect("a small frontier")
+    Frontier::with_fpr(expected_items as u64, fpr).expect("a small frontier")
 }
 
 /// A frontier that accepted three animals, one of them popped.
@@ -75,7 +75,7 @@ fn items_are_popped_in_order_and_once() {
 fn the_filter_has_the_requested_size() {
     for (expected_items, fpr) in [(0, 0.5), (1_000, 0.01), (50_000, 0.0001)] {
         let filter = BloomFilter::with_fpr(expected_items, fpr).unwrap();
-        let frontier: Frontier<String> = with_fpr(expected_items, fpr);
+        let frontier: Frontier<String> = with_fpr(expected_items as usize, fpr);
         assert_eq!((frontier.byte_len(), frontier.estimated_fpr()), (filter.byte_len(), 0.0));
         let filter = ScalableBloomFilter::with_fpr(expected_items, fpr).unwrap();
         let frontier = Frontier::<String>::growing(expected_items, fpr).unwrap();
@@ -180,9 +180,9 @@ fn crawl(make: impl FnOnce() -> Result<Frontier<String>, Error>, distinct: u64, 
 }
 
 fn crawls(distinct: usize) {
-    crawl(|| Frontier::with_fpr(distinct, 0.01), distinct as u64, 0.01);
-    crawl(|| Frontier::with_fpr(distinct, 0.001), distinct as u64, 0.001);
-    crawl(|| Frontier::growing(distinct / 10, 0.01), distinct as u64, 0.01);
+    crawl(|| Frontier::with_fpr(distinct as u64, 0.01), distinct as u64, 0.01);
+    crawl(|| Frontier::with_fpr(distinct as u64, 0.001), distinct as u64, 0.001);
+    crawl(|| Frontier::growing((distinct / 10) as u64, 0.01), distinct as u64, 0.01);
 }
 
 #[test]

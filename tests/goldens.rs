@@ -317,12 +317,15 @@ fn golden_filter(slot: usize, n_blocks: usize, k: u32, seed: u64) -> BloomFilter
 fn golden_banks_are_read_and_written() {
     for &(golden, slots, n_blocks, k, seed) in banks::BANKS {
         let view = BankView::from_standalone(golden).unwrap();
-        assert_eq!((view.slots(), view.n_blocks(), view.k(), view.seed()), (slots, n_blocks, k, seed));
+        assert_eq!(
+            (view.slots(), view.sizing().n_blocks(), view.sizing().k(), view.seed()),
+            (slots, n_blocks, k, seed)
+        );
         assert_eq!(StandaloneKind::of(golden), Some(StandaloneKind::Bank));
         let footer = BankFooter::read(golden).unwrap();
         let mut found = SlotBitmap::new();
         for slot in 0..slots {
-            let filter = view.get(slot).unwrap();
+            let filter = view.to_filter(slot).unwrap();
             assert!(filter == golden_filter(slot, n_blocks, k, seed), "slot {slot} of {slots}");
             assert_eq!(filter.known_keys(), Some(slot as u64 % 7).filter(|&keys| keys != 4));
             for key in (0..slot % 7).map(|i| format!("{slot}-{i}")) {
@@ -342,7 +345,7 @@ fn golden_banks_are_read_and_written() {
         let sizing = Sizing::new(n_blocks, k).unwrap();
         let mut bank = FilterBank::with_capacity(sizing, slots + 70).unwrap().with_seed(seed).unwrap();
         for slot in 0..slots {
-            let filter = view.get(slot).unwrap();
+            let filter = view.to_filter(slot).unwrap();
             assert_eq!(bank.push(&filter), Ok(slot));
         }
         assert!(bank.to_standalone() == golden, "{slots} slots");
@@ -353,7 +356,7 @@ fn golden_banks_are_read_and_written() {
 fn the_worked_example_of_a_bank_is_read() {
     let golden = include_bytes!("golden/bank-3-slots.bin");
     let view = BankView::from_standalone(golden).unwrap();
-    let keys: Vec<_> = (0..3).map(|slot| view.get(slot).unwrap().known_keys()).collect();
+    let keys: Vec<_> = (0..3).map(|slot| view.to_filter(slot).unwrap().known_keys()).collect();
     assert_eq!(keys, [Some(0), Some(1), Some(2)]);
     let mut found = SlotBitmap::new();
     for (key, slots) in [("boa", &[1, 2][..]), ("bee", &[2]), ("cat", &[])] {

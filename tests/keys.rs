@@ -11,8 +11,7 @@ use bloomline::sizing::standard::StandardSizing;
 use bloomline::sstable::FilterPolicy;
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{
-    AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, FilterBuilder, Key, OwnedView, SharedSlice,
-    Sizing, hash_key,
+    AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, FilterBuilder, Key, OwnedView, Sizing, hash_key,
 };
 
 fn bytes_of(key: impl Key) -> Vec<u8> {
@@ -153,7 +152,6 @@ fn debug_output_is_short_however_many_keys_there_are() {
     assert_short(&filter.as_view());
     assert_short(&AlignedBytes::copy_of(&compact).unwrap());
     assert_short(&OwnedView::from_compact(&compact).unwrap());
-    assert_short(&SharedSlice::new(Arc::new(compact), 0..9).unwrap());
     assert_short(&AtomicBloomFilter::from(filter));
 
     assert_short(&FilterPolicy::with_bits_per_key(10.0).unwrap());

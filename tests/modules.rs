@@ -93,7 +93,7 @@ fn fewer_modules_have_every_key_at_a_higher_rate() {
                 [n_modules; 3]
             );
             assert!(hashes.iter().all(|&hash| first.contains_hash(hash)), "a key was lost");
-            let model = first.sizing().fpr(20_000);
+            let model = first.sizing().expected_fpr(20_000);
             let ratio = first.estimated_fpr() / model;
             assert!((ratio - 1.0).abs() < 0.05, "{n_modules} modules: {ratio} of the model");
             let positives =

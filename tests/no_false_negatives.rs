@@ -421,7 +421,7 @@ fn atomic_and_compact_filters_tell_present_keys_from_absent_ones() {
 fn a_builder_has_the_kernel_the_memory_and_the_bits_per_key_that_were_asked_for() {
     for kernel in Kernel::available() {
         let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap().with_kernel(kernel);
-        builder.reserve(1_000).unwrap();
+        builder.try_reserve(1_000).unwrap();
         let (bytes, ()) =
             common::allocations::allocated(|| (0..1_000).for_each(|i| builder.insert_hash(mix(i))));
         assert_eq!((bytes, builder.finish().unwrap().kernel()), (0, kernel));

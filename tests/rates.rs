@@ -105,7 +105,7 @@ impl Filters {
 fn assert_model(bits_per_key: f64, k: u32, keys: u64, filters: u64, false_positives: f64) {
     let n_blocks = (keys as f64 * bits_per_key / 512.0).round() as usize;
     let sizing = Sizing::new(n_blocks, k).unwrap();
-    let model = sizing.fpr(keys);
+    let model = sizing.expected_fpr(keys);
     let measured = Filters::new(sizing, keys, filters, (false_positives / model / filters as f64) as u64);
     let what = format!("{bits_per_key} bits, k {k}");
     measured.assert_lookups(&what);
@@ -197,7 +197,7 @@ fn assert_requested(fpr: f64, keys: u64, filters: u64, false_positives: f64) {
     measured.assert_lookups(&what);
     let (rate, standard_error) = measured.rate();
     println!("{what}: {:.4} of the requested FPR, standard error {standard_error:.4}", rate / fpr);
-    let least = fpr * sizing.fpr(keys) / smaller.fpr(keys);
+    let least = fpr * sizing.expected_fpr(keys) / smaller.expected_fpr(keys);
     let tolerance = 4.0 * standard_error + 1e-4;
     assert!(
         rate >= least * (1.0 - tolerance) && rate <= fpr * (1.0 + tolerance),
@@ -283,7 +283,7 @@ fn assert_random(seed: u64, keys: u64, filters: u64, bits_per_key: f64, deviatio
         }
         let freedom = (filters as usize * (sizing.n_blocks() - 1)) as f64;
         let loads = (chi_squared / freedom - 1.0, (2.0 / freedom).sqrt());
-        let expected = (2 * filters * keys) as f64 * sizing.fpr(keys);
+        let expected = (2 * filters * keys) as f64 * sizing.expected_fpr(keys);
         let n_blocks = (filters as usize * sizing.n_blocks()) as f64;
         let fpr = (positives as f64 / expected - 1.0, (1.0 / expected + deviation.powi(2) / n_blocks).sqrt());
         println!("{name}, seed {seed:#x}: loads {loads:.3?} and FPR {fpr:.3?} off, with their deviations");

@@ -21,7 +21,7 @@ use proptest::prelude::*;
 const FOOTER_BYTES: usize = 88;
 
 fn with_fpr(initial_capacity: usize, fpr: f64) -> ScalableBloomFilter {
-    ScalableBloomFilter::with_fpr(initial_capacity, fpr).expect("in range")
+    ScalableBloomFilter::with_fpr(initial_capacity as u64, fpr).expect("in range")
 }
 
 /// Inserts `mix` of 0, 1, 2... until the filter counts `keys` inserted keys.
@@ -121,7 +121,7 @@ fn model(filter: &ScalableBloomFilter, initial_capacity: u64) -> f64 {
     let mut none = 1.0;
     for filter in filter.filters() {
         let keys = capacity.min(rest);
-        none *= 1.0 - filter.sizing().fpr(keys);
+        none *= 1.0 - filter.sizing().expected_fpr(keys);
         (capacity, rest) = (2 * capacity, rest - keys);
     }
     1.0 - none
@@ -213,7 +213,7 @@ fn bad_numbers_are_refused() {
     }
     let made = [with_growth(10, 0.01, 2, 0.5), with_growth(10, 0.01, 16, 0.999)];
     assert!(made.iter().all(|filter| filter.inserted_keys() == 0));
-    let many = ScalableBloomFilter::with_fpr(usize::MAX, 0.01).unwrap_err();
+    let many = ScalableBloomFilter::with_fpr(u64::MAX, 0.01).unwrap_err();
     assert!(many.kind() == ErrorKind::OutOfMemory || many.to_string().contains(" address space"), "{many}");
 }
 
@@ -392,7 +392,7 @@ fn assert_holds(filter: &ScalableBloomFilter, numbers: std::ops::Range<u64>) {
 
 /// `mix` of each of these numbers, in a filter of fixed size made for them.
 fn fixed(numbers: std::ops::Range<u64>, fpr: f64) -> BloomFilter {
-    let mut filter = BloomFilter::with_fpr(numbers.clone().count(), fpr).unwrap();
+    let mut filter = BloomFilter::with_fpr(numbers.clone().count() as u64, fpr).unwrap();
     filter.insert_batch(&numbers.map(mix).collect::<Vec<_>>());
     filter
 }

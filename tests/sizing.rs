@@ -29,6 +29,11 @@ const FPRS: [(f64, u32, f64, f64); 12] = [
     (32.0, 15, 0.000_552_173, 0.000_552_173),
 ];
 
+/// The fewest bits per key of many keys.
+fn bits_per_key_for(fpr: f64) -> Result<f64, Error> {
+    Ok(FilterPolicy::with_fpr(fpr)?.bits_per_key())
+}
+
 /// The best k of a standard filter is one higher than that of blocks at 10 bits per key.
 #[test]
 fn short_filters_of_less_than_two_blocks_take_the_k_of_standard_filters() {
@@ -108,13 +113,13 @@ fn more_bits_never_give_a_higher_fpr() {
 fn bits_per_key_are_the_fewest_that_reach_the_fpr() {
     let mut before = 0.0;
     for fpr in [0.999, 0.9, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001] {
-        let bits_per_key = sizing::bits_per_key(fpr).unwrap();
+        let bits_per_key = bits_per_key_for(fpr).unwrap();
         let reached = sizing::fpr(bits_per_key, sizing::best_k(bits_per_key).unwrap()).unwrap();
         assert!(reached <= fpr && reached >= 0.999 * fpr, "{fpr}: {bits_per_key} bits give {reached}");
         assert!(bits_per_key > before);
         before = bits_per_key;
     }
-    let most = sizing::bits_per_key(sizing::MIN_FPR).unwrap();
+    let most = bits_per_key_for(sizing::MIN_FPR).unwrap();
     assert!((0.999 * sizing::MAX_BITS_PER_KEY..=sizing::MAX_BITS_PER_KEY).contains(&most), "{most}");
 }
 
@@ -140,7 +145,7 @@ fn a_further_module_saves_seven_percent_of_the_bits() {
         let n_modules = sizing.n_modules();
         let bits = sizing.byte_len() as f64 * 8.0 / KEYS as f64;
         assert!((bits / bits_in(n_modules, fpr) - 1.0).abs() < 3e-4, "{fpr}: {bits}");
-        assert!((bits / sizing::bits_per_key(fpr).unwrap() - 1.0).abs() < 3e-4, "{fpr}: {bits}");
+        assert!((bits / bits_per_key_for(fpr).unwrap() - 1.0).abs() < 3e-4, "{fpr}: {bits}");
         let share = |n| bits_in(n, fpr) / bits_in(n - 1, fpr);
         let of_fewer = n_modules > 1 && fpr > LOWEST[n_modules - 2];
         assert!(!of_fewer || share(n_modules) <= 0.9301, "{fpr}: {sizing:?}");
@@ -203,7 +208,7 @@ fn the_lowest_rates_are_those_of_64_bits_per_key() {
         let billion = 1_000_000_000;
         assert!((5.47e-11..5.48e-11).contains(&lowest(&Sizing::for_fpr(billion, 5e-11).text())));
         let sizing = Sizing::for_fpr(billion, 6e-11).unwrap();
-        assert!(sizing.fpr(billion) < 6e-12, "the FPR that remains for the bits");
+        assert!(sizing.expected_fpr(billion) < 6e-12, "the FPR that remains for the bits");
     }
 }
 
@@ -233,7 +238,7 @@ fn sizes_match_the_documentation() {
     let (readme, docs) = (include_str!("../README.md"), include_str!("../src/sizing/mod.rs"));
     let tuning = include_str!("../docs/tuning.md");
     let [one, tenth, hundredth] =
-        [0.01, 0.001, 0.0001].map(|fpr| format!("{:.2}", sizing::bits_per_key(fpr).unwrap()));
+        [0.01, 0.001, 0.0001].map(|fpr| format!("{:.2}", bits_per_key_for(fpr).unwrap()));
     // In one to four modules, and in a standard filter.
     for (name, fpr, chosen) in [("1%", 0.01, 0), ("0.1%", 0.001, 0), ("0.01%", 1e-4, 1), ("0.0001%", 1e-6, 1)]
     {
@@ -250,7 +255,7 @@ fn sizes_match_the_documentation() {
     let by_bits = |bits: f64| {
         let sizing = Sizing::for_bits_per_key(1 << 24, bits).unwrap();
         let in_modules = if sizing.n_modules() == 2 { ", in 2 modules" } else { "" };
-        let percent = 100.0 * sizing.fpr(1 << 24);
+        let percent = 100.0 * sizing.expected_fpr(1 << 24);
         let decimals = if percent > 1.0 { 3 } else { (2.0 - percent.log10().floor()) as usize };
         format!("| {bits} | {}{in_modules} | {percent:.decimals$}% |", sizing.k())
     };
@@ -272,10 +277,10 @@ fn sizes_match_the_documentation() {
 fn bits_by_level_match_the_documentation() {
     let (levels, sum) = ([1e4, 1e5, 1e6, 1e7, 1e8], 0.05);
     let all: f64 = levels.iter().sum();
-    let bits = levels.map(|keys| sizing::bits_per_key(sum * keys / all).unwrap());
+    let bits = levels.map(|keys| bits_per_key_for(sum * keys / all).unwrap());
     let mean = levels.iter().zip(bits).map(|(keys, bits)| keys * bits).sum::<f64>() / all;
     let [a, b, c, d, e] = bits;
-    let equal = sizing::bits_per_key(sum / levels.len() as f64).unwrap();
+    let equal = bits_per_key_for(sum / levels.len() as f64).unwrap();
     let text = format!(
         "{a:.1}, {b:.1}, {c:.1}, {d:.1} and {e:.1} bits, on average {mean:.1} per key. Equal bits for all levels would need {equal:.1}."
     );
@@ -296,7 +301,7 @@ fn sizes_are_rounded_up_to_whole_blocks() {
 /// The size that [`Sizing::foldable`] makes of `n_blocks`.
 fn foldable(n_blocks: usize) -> usize {
     let sizing = Sizing::new(n_blocks, 6).unwrap();
-    let foldable = sizing.foldable();
+    let foldable = sizing.rounded_to_fold();
     assert_eq!(foldable.k(), 6);
     let more = foldable.n_blocks() - n_blocks;
     assert!(more <= (n_blocks / 100).max(1), "{more} blocks more than {n_blocks}");
@@ -329,8 +334,8 @@ fn foldable_sizes_have_many_divisors_and_keep_their_order() {
     // The largest size has no larger one.
     let most = (isize::MAX as usize - 120) / 64;
     let sizing = Sizing::new(most, 6).unwrap();
-    assert_eq!(sizing.foldable().n_blocks(), most);
-    assert!(cfg!(target_pointer_width = "32") || BloomFilter::with_sizing(sizing.foldable()).is_err());
+    assert_eq!(sizing.rounded_to_fold().n_blocks(), most);
+    assert!(cfg!(target_pointer_width = "32") || BloomFilter::with_sizing(sizing.rounded_to_fold()).is_err());
 }
 
 #[test]
@@ -338,11 +343,11 @@ fn filters_for_a_guessed_number_of_keys_can_be_folded() {
     for i in 0..200 {
         let keys = 10 + mix(i) as usize % 300_000;
         let exact = Sizing::for_fpr(keys as u64, 0.01).unwrap();
-        let mut filter = BloomFilter::with_fpr(keys, 0.01).unwrap();
-        assert_eq!((filter.n_blocks(), filter.k()), (exact.foldable().n_blocks(), exact.k()));
-        let counting = CountingBloomFilter::with_fpr(keys, 0.01).unwrap();
-        let shared = AtomicBloomFilter::with_fpr(keys, 0.01).unwrap();
-        assert_eq!([counting.as_filter().n_blocks(), shared.n_blocks()], [filter.n_blocks(); 2]);
+        let mut filter = BloomFilter::with_fpr(keys as u64, 0.01).unwrap();
+        assert_eq!((filter.n_blocks(), filter.k()), (exact.rounded_to_fold().n_blocks(), exact.k()));
+        let counting = CountingBloomFilter::with_fpr(keys as u64, 0.01).unwrap();
+        let shared = AtomicBloomFilter::with_fpr(keys as u64, 0.01).unwrap();
+        assert_eq!([counting.as_filter().n_blocks(), shared.sizing().n_blocks()], [filter.n_blocks(); 2]);
         assert_eq!(BloomFilter::with_sizing(exact).unwrap().n_blocks(), exact.n_blocks());
         filter.fold(2).unwrap();
     }
@@ -384,13 +389,13 @@ fn invalid_fprs_are_refused() {
         refused(FilterBuilder::with_fpr(value).unwrap_err());
         refused(FilterPolicy::with_fpr(value).unwrap_err());
         refused(Sizing::for_fpr(100, value).unwrap_err());
-        refused(sizing::bits_per_key(value).unwrap_err());
+        refused(bits_per_key_for(value).unwrap_err());
     }
     for (value, shown) in
         [(f64::MIN_POSITIVE, "2.22507e-308"), (5e-324, "4.94066e-324"), (5.4e-13, "5.4e-13")]
     {
         assert_eq!(BloomFilter::with_fpr(0, value).text(), low_rate(shown, "5.432e-13"));
-        assert_eq!(sizing::bits_per_key(value).text(), low_rate(shown, "5.432e-13"));
+        assert_eq!(bits_per_key_for(value).text(), low_rate(shown, "5.432e-13"));
     }
     // The lowest rate of one module is higher.
     let text = low_rate("1.2e-8", "1.263e-8");
@@ -439,9 +444,9 @@ fn degenerate_sizes_are_small_filters_or_errors() {
         assert_eq!(BloomFilter::with_blocks(most as usize, 6).kind(), Some(ErrorKind::OutOfMemory));
     }
     for bits_per_key in [10.0, 64.0] {
-        let error = BloomFilter::with_bits_per_key(usize::MAX, bits_per_key).unwrap_err();
+        let error = BloomFilter::with_bits_per_key(u64::MAX, bits_per_key).unwrap_err();
         let is_of_keys = error.to_string() == too_many_keys(usize::MAX as u64, bits_per_key);
         assert!(is_of_keys || error.kind() == ErrorKind::OutOfMemory, "{error}");
     }
-    assert!(BloomFilter::with_fpr(usize::MAX, 0.01).is_err());
+    assert!(BloomFilter::with_fpr(u64::MAX, 0.01).is_err());
 }

@@ -8,8 +8,9 @@ mod table;
 
 use std::collections::HashSet;
 
-use bloomline::sizing::standard::{self, MAX_K, MIN_FPR, StandardSizing};
-use bloomline::sizing::{self, MAX_BITS_PER_KEY};
+use bloomline::sizing::MAX_BITS_PER_KEY;
+use bloomline::sizing::standard::{MAX_K, MIN_FPR, StandardSizing};
+use bloomline::sstable::FilterPolicy;
 use bloomline::variants::StandardBloomFilter;
 use bloomline::{BloomView, Error, ErrorKind, Key, mix};
 use common::allocations::allocated;
@@ -23,13 +24,18 @@ fn with_bits(size_bits: u64, k: u32) -> StandardBloomFilter {
     common::standard::with_bits(size_bits, k).expect("a small filter")
 }
 
-fn of_bits_per_key(keys: usize, bits_per_key: f64) -> Result<StandardBloomFilter, Error> {
+fn of_bits_per_key(keys: u64, bits_per_key: f64) -> Result<StandardBloomFilter, Error> {
     StandardBloomFilter::with_sizing(StandardSizing::for_bits_per_key(keys, bits_per_key)?)
+}
+
+/// The textbook's rate of many keys.
+fn limit(bits_per_key: f64, k: u32) -> f64 {
+    (1.0 - (-f64::from(k) / bits_per_key).exp()).powi(k as i32)
 }
 
 /// The rate by the model for finite m and n, not by its limit.
 fn model_fpr(bit_len: u64, keys: u64, k: u32) -> Result<f64, Error> {
-    StandardSizing::new(bit_len, k).map(|sizing| sizing.fpr(keys))
+    StandardSizing::new(bit_len, k).map(|sizing| sizing.expected_fpr(keys))
 }
 
 fn filled<K: Key>(mut filter: StandardBloomFilter, keys: &[K]) -> StandardBloomFilter {
@@ -269,7 +275,7 @@ fn ratio(sizing: StandardSizing, keys: u64, filters: u64, lookups: u64) -> f64 {
         let absent = (0..lookups).map(|i| mix((1 << 60) | (round << 32) | i));
         positives += absent.filter(|&hash| filter.contains_hash(hash)).count();
     }
-    let expected = (filters * lookups) as f64 * sizing.fpr(keys);
+    let expected = (filters * lookups) as f64 * sizing.expected_fpr(keys);
     let ratio = positives as f64 / expected;
     println!("{sizing:?}, {keys} keys: {ratio:.4} of the model's FPR, {expected:.0} expected");
     ratio
@@ -279,7 +285,7 @@ fn ratio(sizing: StandardSizing, keys: u64, filters: u64, lookups: u64) -> f64 {
 /// sides.
 fn assert_model(bits_per_key: f64, k: u32, keys: u64, filters: u64, lookups: u64) {
     let sizing = StandardSizing::new((keys as f64 * bits_per_key) as u64, k).unwrap();
-    let expected = (filters * lookups) as f64 * sizing.fpr(keys);
+    let expected = (filters * lookups) as f64 * sizing.expected_fpr(keys);
     let tolerance = 0.02 + 3.0 / expected.sqrt();
     let ratio = ratio(sizing, keys, filters, lookups);
     assert!((ratio - 1.0).abs() <= tolerance, "{sizing:?}: {ratio} of the model, tolerance {tolerance}");
@@ -299,7 +305,7 @@ fn the_measured_fpr_matches_the_model() {
 fn the_measured_fpr_matches_the_model_at_low_fprs() {
     // Coinciding probes of a key cost most with few keys and a low FPR.
     for (bits_per_key, k) in [(14.38, 10), (19.17, 13), (24.0, 17)] {
-        let lookups = (2_000.0 / standard::fpr(bits_per_key, k).unwrap()) as u64;
+        let lookups = (2_000.0 / limit(bits_per_key, k)) as u64;
         assert_model(bits_per_key, k, 1_000, 500, lookups / 500);
         assert_model(bits_per_key, k, 100_000, 10, lookups / 10);
     }
@@ -318,7 +324,7 @@ fn the_measured_fpr_matches_the_model_with_a_billion_keys() {
 fn the_measured_fpr_of_few_keys_matches_the_model_and_keeps_the_request() {
     for fpr in [0.1, 0.01, 1e-3, 1e-4] {
         for keys in [1, 2, 3, 5, 16, 30, 64, 100] {
-            let sizing = StandardSizing::for_fpr(keys as usize, fpr).unwrap();
+            let sizing = StandardSizing::for_fpr(keys, fpr).unwrap();
             let (filters, lookups) = (2_000, 1_000.0_f64.max(0.4 / fpr) as u64);
             let (mut sum, mut squares, mut estimated) = (0.0, 0.0, 0.0);
             for round in 0..filters {
@@ -333,7 +339,7 @@ fn the_measured_fpr_of_few_keys_matches_the_model_and_keeps_the_request() {
             let [measured, estimated] = [sum, estimated].map(|sum| sum / n);
             let error = ((squares / n - measured * measured) / n).sqrt() / fpr;
             let [to_model, to_request, of_estimate] =
-                [measured / sizing.fpr(keys), measured / fpr, estimated / measured];
+                [measured / sizing.expected_fpr(keys), measured / fpr, estimated / measured];
             println!(
                 "{fpr}, {keys} keys: {to_model:.3} of the model, {to_request:.3} of the request, estimates {of_estimate:.3}, ± {error:.3}"
             );
@@ -358,10 +364,10 @@ fn the_measured_fpr_is_the_requested_fpr() {
         (0.01, 20_000, 5, 40_000),
         (0.001, 5_000, 20, 40_000),
     ] {
-        let sizing = StandardSizing::for_fpr(keys as usize, fpr).unwrap();
-        let filter = StandardBloomFilter::with_fpr(keys as usize, fpr).unwrap();
+        let sizing = StandardSizing::for_fpr(keys, fpr).unwrap();
+        let filter = StandardBloomFilter::with_fpr(keys, fpr).unwrap();
         assert_eq!((filter.bit_len(), filter.k()), (sizing.bit_len(), sizing.k()));
-        let ratio = ratio(sizing, keys, filters, lookups) * sizing.fpr(keys) / fpr;
+        let ratio = ratio(sizing, keys, filters, lookups) * sizing.expected_fpr(keys) / fpr;
         let tolerance = 0.02 + 3.0 / (fpr * (filters * lookups) as f64).sqrt();
         assert!((ratio - 1.0).abs() <= tolerance, "{fpr}, {keys} keys: {ratio} of the requested FPR");
     }
@@ -424,7 +430,7 @@ const PUBLISHED: &[(u32, u32, &[&str])] = &[
 fn the_published_table_is_reproduced() {
     for &(bits_per_key, first_k, row) in PUBLISHED {
         for (k, printed) in (first_k..).zip(row) {
-            let approximate = standard::fpr(bits_per_key.into(), k).unwrap();
+            let approximate = limit(bits_per_key.into(), k);
             let decimals = printed.len() - 2;
             let rounding = 0.5001 * 10.0_f64.powi(-(decimals as i32));
             let published: f64 = printed.parse().unwrap();
@@ -456,23 +462,22 @@ fn bits_per_key_are_the_inverse_of_the_fpr() {
     // Without the keys of equal hashes, and so many keys that hardly any are of related ones.
     let same_hash = f64::from(KEYS) / 2_f64.powi(64);
     while fpr > MIN_FPR {
-        let sizing = StandardSizing::for_fpr(KEYS as usize, fpr + same_hash).unwrap();
+        let sizing = StandardSizing::for_fpr(KEYS.into(), fpr + same_hash).unwrap();
         let (bits_per_key, k) = (sizing.bit_len() as f64 / f64::from(KEYS), sizing.k());
-        assert_eq!(standard::best_k(bits_per_key), Ok(k));
-        let rate = |k| standard::fpr(bits_per_key, k).unwrap();
+        let rate = |k| limit(bits_per_key, k);
         assert!(rate(k) <= fpr && rate(k) > 0.9999 * fpr - 5e-15, "{fpr}: {}", rate(k));
         assert!(k == 1 || rate(k - 1) >= rate(k));
         assert!(rate(k + 1) >= rate(k));
         // A Bloom filter needs at least 1/ln 2 times the lower bound for any filter.
         let least = -fpr.log2() / std::f64::consts::LN_2;
         assert!((0.9999..1.15).contains(&(bits_per_key / least)) || fpr > 0.3, "{fpr}: {bits_per_key}");
-        if let Ok(blocked) = sizing::bits_per_key(fpr) {
+        if let Ok(blocked) = FilterPolicy::with_fpr(fpr).map(|policy| policy.bits_per_key()) {
             assert!(bits_per_key < 1.02 * blocked, "{fpr}: blocks take {blocked}");
             assert!(fpr > 0.3 || bits_per_key < blocked, "{fpr}: blocks take {blocked}");
         }
         fpr *= 0.31;
     }
-    let lowest = StandardSizing::for_fpr(KEYS as usize, MIN_FPR + same_hash).unwrap();
+    let lowest = StandardSizing::for_fpr(KEYS.into(), MIN_FPR + same_hash).unwrap();
     let bits_per_key = lowest.bit_len() as f64 / f64::from(KEYS);
     assert!((63.9..1.01 * MAX_BITS_PER_KEY).contains(&bits_per_key) && lowest.k() == 44, "{lowest:?}");
 }
@@ -482,7 +487,7 @@ fn sizes_are_the_smallest_that_keep_the_fpr() {
     for keys in [0, 1, 2, 3, 10, 100, 1_000, 1_000_000, 100_000_000] {
         for fpr in [0.9, 0.5, 0.1, 0.01, 0.001, 1e-6] {
             let sizing = StandardSizing::for_fpr(keys, fpr).unwrap();
-            let rate = sizing.fpr(keys.max(1) as u64);
+            let rate = sizing.expected_fpr(keys.max(1) as u64);
             assert!(rate <= fpr, "{keys} keys, {fpr}: {sizing:?} has {rate}");
             let less = sizing.bit_len() - 2 - sizing.bit_len().min(keys as u64) / 10_000;
             if keys >= 100 {
@@ -505,14 +510,11 @@ fn numbers_out_of_range_are_refused() {
     }
     for value in [f64::NAN, 0.0, -1.0, 64.1, f64::INFINITY] {
         assert_eq!(of_bits_per_key(10, value).text(), bits_per_key(value));
-        assert_eq!(standard::fpr(value, 7).text(), bits_per_key(value));
-        assert_eq!(standard::best_k(value).text(), bits_per_key(value));
     }
     for k in [0, 65, u32::MAX] {
         let error = common::standard::with_bits(10, k).unwrap_err();
         assert_eq!(error.to_string(), probes(k, 64));
         assert_eq!(model_fpr(10, 10, k), Err(error));
-        assert_eq!(standard::fpr(10.0, k), Err(error));
     }
     let no_bits = common::standard::with_bits(0, 7).unwrap_err();
     assert_eq!(Err(no_bits), model_fpr(0, 7, 7));
@@ -521,9 +523,9 @@ fn numbers_out_of_range_are_refused() {
     assert!(
         error.kind() == ErrorKind::OutOfMemory || error.to_string().ends_with(&format!(", not {}", u64::MAX))
     );
-    let most = StandardSizing::for_fpr(usize::MAX, 0.9);
+    let most = StandardSizing::for_fpr(u64::MAX, 0.9);
     assert!(most.is_ok() || most.kind() == Some(ErrorKind::Argument));
-    let error = StandardSizing::for_bits_per_key(usize::MAX, 64.0).text();
+    let error = StandardSizing::for_bits_per_key(u64::MAX, 64.0).text();
     if cfg!(target_pointer_width = "64") {
         assert_eq!(error, too_many_keys(u64::MAX, 64.0));
     }
@@ -537,6 +539,6 @@ fn fprs_below_the_chance_of_equal_hashes_are_refused() {
     let least = lowest(&StandardSizing::for_fpr(billion, 5e-11).text());
     assert!((5.42e-11..5.43e-11).contains(&least) && StandardSizing::for_fpr(billion, least).is_ok());
     let sizing = StandardSizing::for_fpr(billion, 6e-11).unwrap();
-    assert!(sizing.fpr(billion as u64) < 6e-12, "the FPR that remains for the bits");
+    assert!(sizing.expected_fpr(billion as u64) < 6e-12, "the FPR that remains for the bits");
     assert!(StandardSizing::for_fpr(1_000, MIN_FPR / 2.0).is_err());
 }

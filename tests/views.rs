@@ -11,8 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use bloomline::{
-    AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, ErrorKind, FilterBuilder, Kernel, OwnedView,
-    SharedSlice, mix,
+    AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, ErrorKind, FilterBuilder, Kernel, OwnedView, mix,
 };
 use common::allocations::allocated;
 
@@ -206,33 +205,6 @@ fn an_owned_view_lives_beside_what_it_reads() {
     }
 }
 
-/// `Arc<Mmap>` is no `AsRef<[u8]>`, so everybody would write this type.
-#[test]
-fn a_part_of_shared_bytes_is_kept_and_not_copied() {
-    for compact in compact_filters().take(80) {
-        let file = Arc::new([&b"data"[..], &compact[1..], b"footer"].concat());
-        let range = 4..4 + compact.len() - 1;
-        let (allocated, part) = allocated(|| SharedSlice::new(Arc::clone(&file), range.clone()).unwrap());
-        assert_eq!((allocated, part.as_ref()), (0, &file[range.clone()]));
-        let owned = OwnedView::from_compact(part.clone()).unwrap();
-        let view = BloomView::from_compact(&file[range]).unwrap();
-        assert!(owned.as_view() == view && answers(&owned.as_view()) == answers(&view));
-        assert_eq!(Arc::strong_count(&file), 3);
-        let moved = thread::spawn(|| owned).join().unwrap();
-        drop(part);
-        assert!(moved.as_view() == view);
-    }
-    let file: Arc<[u8]> = [0; 10].into();
-    #[expect(clippy::reversed_empty_ranges, reason = "an error")]
-    for range in [0..11, 11..11, 5..4, usize::MAX..usize::MAX] {
-        assert_eq!(
-            SharedSlice::new(Arc::clone(&file), range.clone()).text(),
-            no_slice(range.start, range.end, 10)
-        );
-    }
-    assert!(SharedSlice::new(Arc::clone(&file), 10..10).unwrap().as_ref().is_empty());
-}
-
 #[test]
 fn aligned_bytes_start_at_a_cache_line() {
     for len in [0, 1, 63, 64, 65, 1_000] {
@@ -377,24 +349,6 @@ fn an_owned_view_whose_bytes_get_lost_finds_every_key() {
         }
         owned.get_ref().shrink_to(n_bytes);
         assert_eq!(owned.as_view().sizing(), before, "all lanes are there");
-    }
-}
-
-/// The same holds if the bytes are a part of shared bytes.
-#[test]
-fn an_owned_view_of_a_slice_whose_bytes_get_lost_finds_every_key() {
-    let compact = compact_filters().last().unwrap();
-    let len = compact.len();
-    let file = Arc::new(Shrinking::new(compact));
-    let slice = SharedSlice::new(Arc::clone(&file), 1..len).unwrap();
-    let owned = OwnedView::from_compact(slice.clone()).unwrap();
-    for shorter in 0..len {
-        file.shrink_to(shorter);
-        assert!(slice.as_ref().is_empty(), "a part of the slice would be other bytes than were checked");
-        assert!(
-            (0..10).all(|i| owned.as_view().contains_hash(mix(i))) && owned.as_view().contains("ant"),
-            "{shorter} bytes"
-        );
     }
 }
 

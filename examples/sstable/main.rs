@@ -75,7 +75,7 @@ fn databases(keys: &[String], policy: &FilterPolicy) -> Result<[Tables; 3]> {
         entries.sort_unstable();
         let path = env::temp_dir().join(format!("bloomline-{}", process::id()));
         table::write(&path, &entries, policy)?;
-        let sizing = StandardSizing::for_bits_per_key(keys.len(), policy.bits_per_key())?;
+        let sizing = StandardSizing::for_bits_per_key(keys.len() as u64, policy.bits_per_key())?;
         let mut standard = StandardBloomFilter::with_sizing(sizing)?;
         keys.iter().for_each(|key| _ = standard.insert(key));
         for (database, standard) in databases.iter_mut().zip([None, Some(standard), None]) {

@@ -33,7 +33,7 @@ impl Checksums {
         let hash = region_hash(rows, block);
         let (stored, computed) = (u64::from_le_bytes(*stored), self.of_region(hash));
         if stored != computed || zeros.iter().any(|&byte| byte != 0) {
-            let text = "the bank's region {} is damaged, or these are other bytes: their checksum is {hex}, stored {hex}";
+            let text = "the bank's region {} is damaged, or these are other bytes: their checksum is {word}, stored {word}";
             return Err(Error::damaged(text, [block as u64, computed, stored]));
         }
         Ok(hash)

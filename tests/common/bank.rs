@@ -88,7 +88,7 @@ impl Model {
     fn filter(&mut self, filters: Filters, index: u64) -> (BloomFilter, BloomFilter) {
         let factor = usize::from(filters.factor % 3) + 1;
         let bank = self.bank.as_view();
-        let sizing = Sizing::new(factor * bank.n_blocks(), bank.k()).expect("in range");
+        let sizing = Sizing::new(factor * bank.sizing().n_blocks(), bank.sizing().k()).expect("in range");
         let filter = BloomFilter::with_sizing(sizing).expect("enough memory");
         let mut filter = filter.with_seed(bank.seed()).expect("no key yet");
         let first = u64::from(filters.first) + 300 * index;
@@ -168,14 +168,14 @@ impl Model {
             }
             Operation::Clear(slot) => {
                 let slot = slot_of(slot);
-                assert_eq!(self.bank.clear(slot).is_ok(), slots != 0);
+                assert_eq!(self.bank.clear_slot(slot).is_ok(), slots != 0);
                 if let Some(filter) = self.filters.get_mut(slot) {
                     filter.clear();
                 }
             }
             Operation::Mismatch(slot, kind) => {
                 let bank = self.bank.as_view();
-                let ours = (bank.n_blocks(), bank.k(), bank.seed());
+                let ours = (bank.sizing().n_blocks(), bank.sizing().k(), bank.seed());
                 let (n_blocks, k, seed) = match kind % 3 {
                     0 => (ours.0 + 1, ours.1, ours.2),
                     1 => (ours.0, ours.1 % 16 + 1, ours.2),
@@ -193,7 +193,7 @@ impl Model {
             }
             Operation::Reserve(additional) => {
                 let additional = usize::from(additional) % MOST_SLOTS;
-                self.bank.reserve(additional).expect("enough memory");
+                self.bank.try_reserve(additional).expect("enough memory");
                 assert!(self.bank.capacity() >= slots + additional);
             }
             Operation::Find(hashes) => self.hashes.extend(hashes),
@@ -265,7 +265,7 @@ impl Model {
         assert_eq!(next, self.hashes.len());
         self.check_ranges(&bytes);
         for (slot, filter) in self.filters.iter().enumerate().rev().take(70) {
-            for copy in [self.bank.as_view().get(slot), view.get(slot)] {
+            for copy in [self.bank.as_view().to_filter(slot), view.to_filter(slot)] {
                 let copy = copy.expect("a slot");
                 assert!(copy == *filter);
                 assert_eq!(copy.known_keys(), filter.known_keys());
@@ -273,7 +273,8 @@ impl Model {
             }
         }
         assert!(
-            self.bank.as_view().get(self.filters.len()).is_err() && view.get(self.filters.len()).is_err()
+            self.bank.as_view().to_filter(self.filters.len()).is_err()
+                && view.to_filter(self.filters.len()).is_err()
         );
     }
 
@@ -282,7 +283,8 @@ impl Model {
         let Ok(footer) = BankFooter::read(&bytes[bytes.len() - 64..]) else { return };
         let bank = self.bank.as_view();
         assert_eq!((footer.slots(), footer.hash_key("ant")), (self.filters.len(), bank.hash_key("ant")));
-        let (slots, n_blocks, k, seed) = (self.filters.len(), bank.n_blocks(), bank.k(), bank.seed());
+        let (slots, n_blocks, k, seed) =
+            (self.filters.len(), bank.sizing().n_blocks(), bank.sizing().k(), bank.seed());
         let fields = format!("BankFooter {{ slots: {slots}, n_blocks: {n_blocks}, k: {k}, seed: {seed}, ");
         assert!(format!("{footer:?}").starts_with(&fields));
         assert_eq!(footer.standalone_len(), bytes.len() as u64);
@@ -310,7 +312,7 @@ impl Model {
                 assert!(found.iter().eq(0..self.filters.len()));
             }
             // The region of a different block is not mistaken for this block's.
-            if bank.n_blocks() > 1 {
+            if bank.sizing().n_blocks() > 1 {
                 let other = if range.start == 0 { range.len()..2 * range.len() } else { 0..range.len() };
                 assert!(footer.find_in_range(&whole[other], hash, &mut found).is_err());
             }
@@ -334,7 +336,7 @@ pub fn decoder_survives(bytes: &[u8], hashes: &[u64]) {
     }
     for slot in [0, view.slots().saturating_sub(1)] {
         if view.slots() != 0 {
-            let filter = view.get(slot).expect("a slot");
+            let filter = view.to_filter(slot).expect("a slot");
             for &hash in hashes {
                 view.find_hash(hash, &mut found);
                 assert_eq!(found.contains(slot), filter.contains_hash(hash));

@@ -272,7 +272,7 @@ pub fn scalable_decoder_survives(bytes: &[u8]) {
         return;
     };
     let n_filters = filter.filters().len();
-    let n_modules = n_filters * filter.n_modules();
+    let n_modules = n_filters * filter.filters()[0].n_modules();
     // The blocks, the padding that aligns them to a cache line, and the lists of filters and of their keys, which have room
     // for four at least.
     let of_filter = 80 + 2 * size_of::<BloomFilter>();

@@ -74,22 +74,20 @@ texts! {
          modules, not {found}: the bytes were cut, or are something else";
     wrong_trailer(found: u8):
         "a compact filter ends in a byte from 0x20 to 0x2f, or 0x30 to 0x3f if it has several modules, not \
-         {found:#018x}: the bytes were cut or damaged, or are of a newer version";
-    no_slice(start: usize, end: usize, len: usize):
-        "bytes {start} to {end} of {len} do not exist: the range is damaged, or of another file";
+         {found:#x}: the bytes were cut or damaged, or are of a newer version";
     wrong_range(expected: usize, found: usize):
         "a lookup needs {expected} bytes, not {found}: pass those of the range, no more and no fewer";
     wrong_item(index: usize): "queue item {index} is of another type or not in the filter";
 
     different_size(ours: usize, theirs: usize, units: &str):
-        "filters of {ours} and {theirs} {units} cannot be combined: build both with one number of {units}";
+        "filters of {ours} and {theirs} {units} cannot be combined: build both with one size";
     different_k(ours: u32, theirs: u32):
-        "filters with k = {ours} and k = {theirs} cannot be combined: build both with one k";
+        "filters with k = {ours} and k = {theirs} cannot be combined: build both with one size";
     different_seed(ours: u64, theirs: u64):
-        "filters with seeds {ours:#018x} and {theirs:#018x} cannot be combined: build both with one seed";
+        "filters with seeds {ours:#x} and {theirs:#x} cannot be combined: build both with one seed";
 
     too_late(seed: u64):
-        "seed {seed:#018x} comes too late: set the seed before the first key, or after clearing the filter";
+        "seed {seed:#x} comes too late: set the seed before the first key, or after clearing the filter";
     not_folded(n_blocks: usize, factor: usize):
         "{n_blocks} blocks cannot be folded by {factor}: use a factor that divides them";
     probes(k: u32, most: u32): "probes per key must be 1 to {most}, not {k}";

@@ -66,9 +66,9 @@ struct Model {
 /// An empty filter whose filters each have room for `growth` times the keys of the one before, at `tightening` times
 /// its false-positive rate. bloomline makes only filters with 2 and 0.85, but it reads all.
 pub fn with_growth(initial_capacity: usize, fpr: f64, growth: u8, tightening: f64) -> ScalableBloomFilter {
-    let filter = ScalableBloomFilter::with_fpr(initial_capacity, fpr).expect("in range");
-    let n_blocks = filter.filters()[0].n_blocks() / filter.n_modules();
-    with_modules(filter.n_modules(), n_blocks, initial_capacity, fpr, growth, tightening)
+    let filter = ScalableBloomFilter::with_fpr(initial_capacity as u64, fpr).expect("in range");
+    let n_blocks = filter.filters()[0].n_blocks() / filter.filters()[0].n_modules();
+    with_modules(filter.filters()[0].n_modules(), n_blocks, initial_capacity, fpr, growth, tightening)
 }
 
 /// [`with_growth`] with this many modules in each filter, the first of at least so many blocks each. bloomline makes two
@@ -81,7 +81,7 @@ pub fn with_modules(
     growth: u8,
     tightening: f64,
 ) -> ScalableBloomFilter {
-    let filter = ScalableBloomFilter::with_fpr(initial_capacity, fpr).expect("in range");
+    let filter = ScalableBloomFilter::with_fpr(initial_capacity as u64, fpr).expect("in range");
     let k = filter.filters()[0].k();
     loop {
         let module = BloomFilter::with_blocks(n_blocks, k).expect("enough memory").to_standalone();
@@ -182,7 +182,7 @@ impl Model {
             }
             Operation::Union(initial_capacity, growth, first, count) => {
                 let capacity = usize::from(*initial_capacity);
-                let n_modules = self.filter.n_modules();
+                let n_modules = self.filter.filters()[0].n_modules();
                 let other = with_modules(n_modules, 1, capacity, self.fpr, growth % 15 + 2, self.tightening);
                 let mut other = other.with_seed(self.filter.seed()).unwrap();
                 let first = u64::from(*first);
@@ -209,7 +209,8 @@ impl Model {
             }
             Operation::FromFilter(n_blocks, first) => {
                 let k = self.filter.filters()[0].k();
-                let filter = super::of_modules(self.filter.n_modules(), usize::from(*n_blocks) + 1, k);
+                let filter =
+                    super::of_modules(self.filter.filters()[0].n_modules(), usize::from(*n_blocks) + 1, k);
                 let mut filter = filter.with_seed(self.filter.seed()).unwrap();
                 let hashes: Vec<u64> =
                     (0..=u64::from(*n_blocks)).map(|i| mix(u64::from(*first) + i)).collect();
@@ -287,7 +288,7 @@ impl Model {
         assert!(filters.iter().all(|filter| filter.seed() == self.filter.seed()));
         let size_bytes: usize = filters.iter().map(|filter| filter.byte_len()).sum();
         assert_eq!(self.filter.byte_len(), size_bytes);
-        assert!(filters.iter().all(|filter| filter.n_modules() == self.filter.n_modules()));
+        assert!(filters.iter().all(|filter| filter.n_modules() == filters[0].n_modules()));
     }
 
     /// Checks what holds for every filter. The model continues with the copy decoded from its bytes.

@@ -106,7 +106,7 @@ fn sizes_hold_the_requested_bits(keys: u64, bits_per_key: f64, most_modules: Opt
                     sizing.n_blocks() as f64 <= 1.01_f64.powi(n_modules as i32 - 1) * one.n_blocks() as f64
                 );
                 assert!(
-                    sizing.fpr(keys) <= one.fpr(keys) * (1.0 + TOLERANCE) + ROUNDING,
+                    sizing.expected_fpr(keys) <= one.expected_fpr(keys) * (1.0 + TOLERANCE) + ROUNDING,
                     "{sizing:?}, {one:?}"
                 );
             }
@@ -181,10 +181,10 @@ pub fn fprs_are_kept(keys: u64, fpr: f64, most_modules: Option<usize>) {
         }
         Ok(sizing) => {
             let n_modules = sizing.n_modules();
-            let rate = sizing.fpr(keys) + same_hash;
+            let rate = sizing.expected_fpr(keys) + same_hash;
             assert!(rate <= fpr * (1.0 + TOLERANCE) + ROUNDING, "{rate}, requested {fpr}: {sizing:?}");
             let of_module = sizing.n_blocks() / n_modules;
-            let foldable = sizing.foldable();
+            let foldable = sizing.rounded_to_fold();
             assert_eq!((foldable.n_modules(), foldable.k()), (n_modules, sizing.k()));
             let foldable = foldable.n_blocks() / n_modules;
             assert!(
@@ -194,7 +194,10 @@ pub fn fprs_are_kept(keys: u64, fpr: f64, most_modules: Option<usize>) {
             if of_module > 1_000 {
                 let smaller = Sizing::new(n_modules * (of_module - of_module / 100), sizing.k());
                 let smaller = smaller.and_then(|smaller| smaller.with_modules(n_modules)).expect("smaller");
-                assert!(smaller.fpr(keys) + same_hash > fpr, "1 % fewer blocks would do: {sizing:?}");
+                assert!(
+                    smaller.expected_fpr(keys) + same_hash > fpr,
+                    "1 % fewer blocks would do: {sizing:?}"
+                );
             }
             assert!(n_modules <= most);
             let left: f64 = if most_modules.is_some() { 0.99 } else { 0.93 };
