@@ -114,9 +114,15 @@ def test_what_is_no_file(tmp_path, monkeypatch):
         with pytest.raises(FileNotFoundError) as error:
             open("absent")
         assert error.value.filename == "absent"
-    for save in (one_of(BloomFilter).save, one_of(FilterBank).save):
+    for cls in KINDS:
+        save = one_of(cls).save
         with pytest.raises((IsADirectoryError, PermissionError)):
             save(".")
+        for path in ("", "absent/", "absent/..", "absent/f"):
+            with pytest.raises(FileNotFoundError) as error:
+                save(path)
+            assert error.value.errno == errno.ENOENT
+    assert os.listdir() == []
     for use in (*opens, one_of(BloomFilter).save):
         with pytest.raises((OSError, ValueError), match="(?i)nul"):
             use("a\0b")

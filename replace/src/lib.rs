@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, ErrorKind};
 #[cfg(unix)]
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
-use std::path::{Path, PathBuf, absolute};
+use std::path::{Path, PathBuf, absolute, is_separator};
 
 use tempfile::{NamedTempFile, TempPath};
 
@@ -36,7 +36,7 @@ impl Target {
     pub fn of(path: &Path) -> io::Result<Self> {
         let path = end_of_links(path)?;
         let existing = match fs::metadata(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) if error.kind() == ErrorKind::NotFound && names_a_file(&path) => None,
             // Opening a pipe could wait forever.
             Ok(found) if !found.is_file() && !found.is_dir() => {
                 return Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file"));
@@ -90,6 +90,11 @@ impl Target {
         let _ = File::open(&self.directory).and_then(|directory| directory.sync_all());
         Ok(())
     }
+}
+
+/// Whether a file that is missing can be created by this name, which "", "missing/" and "missing/.." do not allow.
+fn names_a_file(path: &Path) -> bool {
+    path.file_name().is_some() && !path.to_string_lossy().ends_with(is_separator)
 }
 
 /// Where a path leads, whether or not a file is there.
