@@ -12,7 +12,7 @@ use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
-use crate::arguments::{self, additional, packed, path};
+use crate::arguments::{self, additional, mmap, packed, path, verify};
 use crate::borrowed::{BloomView, view_of};
 use crate::column::{self, Batch, Signals, Sink};
 use crate::errors::{bank_error, class_of, decode_error, no_room};
@@ -371,10 +371,18 @@ impl FilterBank {
         files::save(py, &path, |file| self.bank.read().write_standalone(file))
     }
 
-    /// Reads and verifies a file that `save` wrote. Raises DecodeError if it is damaged, and OSError.
+    /// Reads and verifies a file that `save` wrote. Accepts the arguments of `BloomFilter.open`, but maps no file
+    /// and always verifies. Raises DecodeError if it is damaged, and OSError.
     #[staticmethod]
-    pub fn open(py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<Self> {
-        Ok(Self::new_with(files::read(py, &path, bank::FilterBank::from_standalone)?, UNKNOWN))
+    #[pyo3(signature = (path, mmap=true, *, verify=true))]
+    pub fn open(
+        py: Python<'_>,
+        #[pyo3(from_py_with = path)] path: PathBuf,
+        #[pyo3(from_py_with = mmap)] mmap: bool,
+        #[pyo3(from_py_with = verify)] verify: bool,
+    ) -> PyResult<Self> {
+        let bank = files::read(py, &path, mmap, verify, bank::FilterBank::from_standalone)?;
+        Ok(Self::new_with(bank, UNKNOWN))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {

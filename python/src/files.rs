@@ -6,18 +6,24 @@ use std::io;
 use std::path::Path;
 
 use bloomline::DecodeError;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::borrowed::bytes_of;
 use crate::errors::{decode_error, os_error, out_of_memory};
 
-/// Reads a whole file and decodes it with the class's `from_standalone`.
+/// Reads a whole file and decodes it with the class's `from_standalone`. `mmap` and `verify` are the arguments of `open`.
 pub fn read<T: Send>(
     py: Python<'_>,
     path: &Path,
+    mmap: bool,
+    verify: bool,
     from_standalone: fn(&[u8]) -> Result<T, DecodeError>,
 ) -> PyResult<T> {
+    if !mmap && !verify {
+        return Err(PyValueError::new_err("verify=False needs mmap=True: a copy is always verified"));
+    }
     py.detach(|| {
         let bytes = fs::read(path).map_err(|error| os_error(error, path))?;
         from_standalone(&bytes).map_err(|error| decode_error(error, &bytes, Some(path)))

@@ -80,8 +80,9 @@ macro_rules! filter_class {
                 Self { fpr, ..Self::new_with(filter, expected_keys, kinds) }
             }
 
-            fn read_file(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-                Ok(Self::new_with(files::read(py, &path, <$Filter>::from_standalone)?, None, UNKNOWN))
+            fn read_file(py: Python<'_>, path: PathBuf, mmap: bool, verify: bool) -> PyResult<Self> {
+                let filter = files::read(py, &path, mmap, verify, <$Filter>::from_standalone)?;
+                Ok(Self::new_with(filter, None, UNKNOWN))
             }
 
             pub fn read(&self) -> Read<'_, $Filter> {
@@ -411,10 +412,7 @@ combining_filter_class! {
             if mmap {
                 return Ok(Py::new(py, BloomView::map(py, &path, verify)?)?.into_any());
             }
-            if !verify {
-                return Err(PyValueError::new_err("verify=False needs mmap=True: a copy is always verified"));
-            }
-            Ok(Py::new(py, Self::read_file(py, path)?)?.into_any())
+            Ok(Py::new(py, Self::read_file(py, path, mmap, verify)?)?.into_any())
         }
 
         /// Divides the size by `factor`, which must divide the number of blocks of each module. The filter is then, bit
@@ -451,10 +449,17 @@ sized_filter_class! {
     /// A Bloom filter that counts, so that keys can be removed. Needs five times the memory of a BloomFilter.
     CountingBloomFilter over variants::CountingBloomFilter, read by as_filter,
     sized by (for_fpr, for_bits_per_key; Some(1)), {
-        /// Reads and verifies a file that `save` wrote. Raises DecodeError if it is damaged, and OSError.
+        /// Reads and verifies a file that `save` wrote. Accepts the arguments of `BloomFilter.open`, but maps no file
+        /// and always verifies. Raises DecodeError if it is damaged, and OSError.
         #[staticmethod]
-        pub fn open(py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<Self> {
-            Self::read_file(py, path)
+        #[pyo3(signature = (path, mmap=true, *, verify=true))]
+        pub fn open(
+            py: Python<'_>,
+            #[pyo3(from_py_with = path)] path: PathBuf,
+            #[pyo3(from_py_with = mmap)] mmap: bool,
+            #[pyo3(from_py_with = verify)] verify: bool,
+        ) -> PyResult<Self> {
+            Self::read_file(py, path, mmap, verify)
         }
 
         /// Removes a key once. Returns False, and changes nothing, if the key is definitely absent. Remove only keys
@@ -505,10 +510,17 @@ combining_filter_class! {
     /// misses.
     StandardBloomFilter over variants::StandardBloomFilter,
     sized by (StandardSizing::for_fpr, StandardSizing::for_bits_per_key), {
-        /// Reads and verifies a file that `save` wrote. Raises DecodeError if it is damaged, and OSError.
+        /// Reads and verifies a file that `save` wrote. Accepts the arguments of `BloomFilter.open`, but maps no file
+        /// and always verifies. Raises DecodeError if it is damaged, and OSError.
         #[staticmethod]
-        pub fn open(py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<Self> {
-            Self::read_file(py, path)
+        #[pyo3(signature = (path, mmap=true, *, verify=true))]
+        pub fn open(
+            py: Python<'_>,
+            #[pyo3(from_py_with = path)] path: PathBuf,
+            #[pyo3(from_py_with = mmap)] mmap: bool,
+            #[pyo3(from_py_with = verify)] verify: bool,
+        ) -> PyResult<Self> {
+            Self::read_file(py, path, mmap, verify)
         }
 
         /// Number of bits that keys are placed in.
@@ -544,10 +556,17 @@ filter_class! {
             Ok(Self::new_with(filter, None, 0))
         }
 
-        /// Reads and verifies a file that `save` wrote. Raises DecodeError if it is damaged, and OSError.
+        /// Reads and verifies a file that `save` wrote. Accepts the arguments of `BloomFilter.open`, but maps no file
+        /// and always verifies. Raises DecodeError if it is damaged, and OSError.
         #[staticmethod]
-        pub fn open(py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<Self> {
-            Self::read_file(py, path)
+        #[pyo3(signature = (path, mmap=true, *, verify=true))]
+        pub fn open(
+            py: Python<'_>,
+            #[pyo3(from_py_with = path)] path: PathBuf,
+            #[pyo3(from_py_with = mmap)] mmap: bool,
+            #[pyo3(from_py_with = verify)] verify: bool,
+        ) -> PyResult<Self> {
+            Self::read_file(py, path, mmap, verify)
         }
 
         /// Returns the union of one or more filters with the same fpr and seed. Filters with few keys become one. Full

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use bloomline::StandaloneKind;
 use pyo3::prelude::*;
+use pyo3::{PyClass, PyClassInitializer};
 
 use crate::arguments::{mmap, path, verify};
 use crate::bank::FilterBank;
@@ -26,12 +27,19 @@ pub fn open(
 ) -> PyResult<Py<PyAny>> {
     let kind = py.detach(|| kind_of(&path)).map_err(|error| os_error(error, &path))?;
     match kind {
-        Some(StandaloneKind::Counting) => Ok(Py::new(py, CountingBloomFilter::open(py, path)?)?.into_any()),
-        Some(StandaloneKind::Scalable) => Ok(Py::new(py, ScalableBloomFilter::open(py, path)?)?.into_any()),
-        Some(StandaloneKind::Standard) => Ok(Py::new(py, StandardBloomFilter::open(py, path)?)?.into_any()),
-        Some(StandaloneKind::Bank) => Ok(Py::new(py, FilterBank::open(py, path)?)?.into_any()),
+        Some(StandaloneKind::Counting) => object(py, CountingBloomFilter::open(py, path, mmap, verify)),
+        Some(StandaloneKind::Scalable) => object(py, ScalableBloomFilter::open(py, path, mmap, verify)),
+        Some(StandaloneKind::Standard) => object(py, StandardBloomFilter::open(py, path, mmap, verify)),
+        Some(StandaloneKind::Bank) => object(py, FilterBank::open(py, path, mmap, verify)),
         _ => BloomFilter::open(py, path, mmap, verify),
     }
+}
+
+fn object<T: PyClass + Into<PyClassInitializer<T>>>(
+    py: Python<'_>,
+    opened: PyResult<T>,
+) -> PyResult<Py<PyAny>> {
+    Ok(Py::new(py, opened?)?.into_any())
 }
 
 fn kind_of(path: &Path) -> io::Result<Option<StandaloneKind>> {

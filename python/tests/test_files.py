@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import bloomline
-from bloomline import BloomFilter, BloomView, DecodeError, FilterBuilder
+from bloomline import BloomFilter, BloomView, DecodeError, FilterBank, FilterBuilder
 from support import ALL, buffers, run_python
 
 unix = pytest.mark.skipif(os.name != "posix", reason="not on this system")
@@ -43,14 +43,41 @@ def test_save_and_open(cls, tmp_path):
         assert g != f
     assert len(files(tmp_path)) == 4, "no temporary files stay"
     if cls is not BloomFilter:
-        with pytest.raises(TypeError):
-            cls.open(name, mmap=True)
         return
     assert BloomFilter.open(name, False) == f and BloomFilter.open(name, False).expected_keys is None
     for view in (BloomFilter.open(name), BloomFilter.open(name, mmap=True), BloomFilter.open(str(name), True)):
         assert type(view) is BloomView and (view.k, view.n_blocks, view.seed) == (f.k, f.n_blocks, 3)
         assert view.contains_many(range(5_000)).tolist() == f.contains_many(range(5_000)).tolist()
         assert 17 in view and view.to_filter() == f
+
+
+@pytest.mark.parametrize("cls", [*ALL, FilterBank])
+def test_every_class_opens_what_a_bloom_filter_opens(cls, tmp_path):
+    class PathLike:
+        def __fspath__(self):
+            return str(tmp_path / "f")
+
+    saved = FilterBank([filled()]) if cls is FilterBank else filled(cls)
+    saved.save(PathLike())
+    for open in (cls.open, bloomline.open):
+        for path in (PathLike(), tmp_path / "f", str(tmp_path / "f")):
+            for arguments, options in (
+                ((), {}), ((True,), {}), ((False,), {}), ((), {"mmap": True}), ((), {"mmap": False}),
+                ((), {"verify": True}), ((), {"verify": False}), ((), {"mmap": False, "verify": True}),
+            ):  # fmt: skip
+                opened = open(path, *arguments, **options)
+                opened = opened.to_filter() if type(opened) is BloomView else opened
+                assert type(opened) is cls and opened.to_bytes() == saved.to_bytes()
+        for path in (b"f", 17):
+            with pytest.raises(TypeError, match="^path: a str or os.PathLike is needed, not "):
+                open(path)
+        with pytest.raises(TypeError):
+            open(tmp_path / "f", True, False)
+        for wrong in ({"mmap": 1}, {"verify": None}):
+            with pytest.raises(TypeError, match="^(mmap|verify): True or False is needed, not "):
+                open(tmp_path / "f", **wrong)
+        with pytest.raises(ValueError, match="^verify=False needs mmap=True: a copy is always verified$"):
+            open(tmp_path / "f", mmap=False, verify=False)
 
 
 CLI = os.environ.get("BLOOMLINE_CLI")

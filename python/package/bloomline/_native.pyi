@@ -283,8 +283,10 @@ class CountingBloomFilter(_SizedFilter):
     def from_bytes(buffer: _Buffer) -> CountingBloomFilter:
         """Returns the filter in the bytes of `to_bytes`. Raises DecodeError if they are damaged."""
     @staticmethod
-    def open(path: _Path) -> CountingBloomFilter:
-        """Reads and verifies a file that `save` wrote. Raises DecodeError if it is damaged, and OSError."""
+    def open(path: _Path, mmap: bool = True, *, verify: bool = True) -> CountingBloomFilter:
+        """Reads and verifies a file that `save` wrote. Accepts the arguments of `BloomFilter.open`, but maps no file
+        and always verifies. Raises DecodeError if it is damaged, and OSError.
+        """
 
 @final
 class ScalableBloomFilter(_Filter):
@@ -308,8 +310,10 @@ class ScalableBloomFilter(_Filter):
     def from_bytes(buffer: _Buffer) -> ScalableBloomFilter:
         """Returns the filter in the bytes of `to_bytes`. Raises DecodeError if they are damaged."""
     @staticmethod
-    def open(path: _Path) -> ScalableBloomFilter:
-        """Reads and verifies a file that `save` wrote. Raises DecodeError if it is damaged, and OSError."""
+    def open(path: _Path, mmap: bool = True, *, verify: bool = True) -> ScalableBloomFilter:
+        """Reads and verifies a file that `save` wrote. Accepts the arguments of `BloomFilter.open`, but maps no file
+        and always verifies. Raises DecodeError if it is damaged, and OSError.
+        """
 
 @final
 class StandardBloomFilter(_CombiningFilter):
@@ -331,8 +335,10 @@ class StandardBloomFilter(_CombiningFilter):
     def from_bytes(buffer: _Buffer) -> StandardBloomFilter:
         """Returns the filter in the bytes of `to_bytes`. Raises DecodeError if they are damaged."""
     @staticmethod
-    def open(path: _Path) -> StandardBloomFilter:
-        """Reads and verifies a file that `save` wrote. Raises DecodeError if it is damaged, and OSError."""
+    def open(path: _Path, mmap: bool = True, *, verify: bool = True) -> StandardBloomFilter:
+        """Reads and verifies a file that `save` wrote. Accepts the arguments of `BloomFilter.open`, but maps no file
+        and always verifies. Raises DecodeError if it is damaged, and OSError.
+        """
 
 @final
 class FilterBank:
@@ -416,8 +422,10 @@ class FilterBank:
     def save(self, path: _Path) -> None:
         """Writes the bytes of `to_bytes` to a file, which appears whole or not at all. Raises OSError."""
     @staticmethod
-    def open(path: _Path) -> FilterBank:
-        """Reads and verifies a file that `save` wrote. Raises DecodeError if it is damaged, and OSError."""
+    def open(path: _Path, mmap: bool = True, *, verify: bool = True) -> FilterBank:
+        """Reads and verifies a file that `save` wrote. Accepts the arguments of `BloomFilter.open`, but maps no file
+        and always verifies. Raises DecodeError if it is damaged, and OSError.
+        """
 
 @final
 class FilterBuilder:
