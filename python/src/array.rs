@@ -41,6 +41,10 @@ pub fn read(
             format!("keys must have one dimension, not {}: flatten the array with .ravel()", array.ndim());
         return Err(PyValueError::new_err(message));
     }
+    // An empty array has no keys, whatever its type, because numpy chooses float64.
+    if array.is_empty() {
+        return Ok(());
+    }
     match dtype.kind() {
         b'i' | b'u' | b'S' | b'U' => (),
         _ => return Err(cannot_be_keys(format_args!("{what} of {dtype}"))),
@@ -70,7 +74,7 @@ fn read_in_place(
 ) -> PyResult<()> {
     let (dtype, len) = (array.dtype(), array.len());
     let width = dtype.itemsize();
-    let bytes = if array.is_empty() || width == 0 {
+    let bytes = if width == 0 {
         &[]
     } else {
         // SAFETY: the data of a contiguous array are `len` items of `width` bytes from its data pointer on, which is

@@ -185,7 +185,8 @@ fn read_array(
     array::read(array, what, seed, batch, sink)
 }
 
-/// Hashes the values of a column, index, array, or frame of one column. Missing values are nulls.
+/// Hashes the values of a column, index, array, or frame of one column. Missing values are nulls. An empty column
+/// has no keys, whatever its type, because pandas chooses one.
 fn read_pandas(keys: &Bound<'_, PyAny>, seed: u64, batch: &mut Batch, sink: &mut impl Sink) -> PyResult<()> {
     let py = keys.py();
     // Not by `columns`, which a series has, too, if one of its rows has this label.
@@ -197,6 +198,9 @@ fn read_pandas(keys: &Bound<'_, PyAny>, seed: u64, batch: &mut Batch, sink: &mut
         }
         let column = keys.getattr("iloc")?.get_item((PySlice::full(py), 0))?;
         return read_pandas(&column, seed, batch, sink);
+    }
+    if keys.len()? == 0 {
+        return Ok(());
     }
     let (numpy, pandas) = (py.import("numpy")?, py.import("pandas")?);
     // An array's dtype may not be its column's, even if the array only wraps numpy's.

@@ -164,7 +164,14 @@ def test_numpy_objects():
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "g", "c8", "c16", "?", "M8[s]", "M8[D]", "m8[ns]", "V8", "V16", "V0"])
 def test_other_numpy_types_are_refused(dtype):
     refused(np.zeros(3, dtype), "cast", np.dtype(dtype).str[1:] if dtype[0] == "V" else np.dtype(dtype).name)
-    refused(np.zeros(0, dtype), "cast")
+
+
+@pytest.mark.parametrize("dtype", ["f8", "?", "M8[s]", "V8", "i2", "U3", "O"])
+def test_an_empty_array_is_an_empty_list(dtype):
+    check(np.zeros(0, dtype))
+    check(np.zeros(9, dtype)[:0])
+    check(np.ma.zeros(0, dtype))
+    assert FilterBank([empty()]).find_many(np.zeros(0, dtype)).shape == (0, 1)
 
 
 @pytest.mark.parametrize("shape", [(), (2, 3), (0, 3), (1, 1), (2, 1, 2)])
@@ -676,6 +683,7 @@ def test_arrays_of_pandas_that_are_no_keys():
 
 
 @pytest.mark.parametrize("cls", ALL)
+            check(keys[:0], [])
 def test_bits_of_chunks_that_end_within_bytes(cls):
     """Answers of a stream are bits in a row, wherever its chunks end, with and without nulls."""
     random = np.random.default_rng(5)
