@@ -26,10 +26,17 @@ use crate::{answers, files, keys};
 trait TryInsert {
     fn try_insert_hash(&mut self, hash: u64) -> Result<bool, BuildError>;
     fn try_insert_batch(&mut self, hashes: &[u64], each: fn(bool)) -> Result<(), BuildError>;
+    /// Sets `new[i]` to whether the key of `hashes[i]` is new.
+    fn try_insert_batch_new(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<(), BuildError> {
+        for (new, &hash) in new.iter_mut().zip(hashes) {
+            *new = self.try_insert_hash(hash)?;
+        }
+        Ok(())
+    }
 }
 
 macro_rules! try_insert {
-    ($($Filter:ty),*) => {$(
+    ($($Filter:ty $(: $insert_batch_new:ident)?),*) => {$(
         impl TryInsert for $Filter {
             fn try_insert_hash(&mut self, hash: u64) -> Result<bool, BuildError> {
                 Ok(self.insert_hash(hash))
@@ -39,10 +46,36 @@ macro_rules! try_insert {
                 self.insert_batch(hashes);
                 Ok(())
             }
+
+            $(
+                fn try_insert_batch_new(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<(), BuildError> {
+                    self.$insert_batch_new(hashes, new);
+                    Ok(())
+                }
+            )?
         }
     )*};
 }
-try_insert!(bloomline::BloomFilter, variants::CountingBloomFilter, variants::StandardBloomFilter);
+try_insert!(
+    bloomline::BloomFilter: insert_batch_new,
+    variants::CountingBloomFilter: insert_batch_new,
+    variants::StandardBloomFilter
+);
+
+impl TryInsert for variants::ScalableBloomFilter {
+    fn try_insert_hash(&mut self, hash: u64) -> Result<bool, BuildError> {
+        self.try_insert_hash(hash)
+    }
+
+    fn try_insert_batch(&mut self, hashes: &[u64], each: fn(bool)) -> Result<(), BuildError> {
+        self.try_insert_batch(hashes, each)
+    }
+
+    fn try_insert_batch_new(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<(), BuildError> {
+        let mut new = new.iter_mut();
+        self.try_insert_batch(hashes, |is_new| new.next().into_iter().for_each(|new| *new = is_new))
+    }
+}
 
 /// Fails if there is not enough memory for a copy, because `Clone` would end the process.
 pub fn check_memory(bytes: usize) -> PyResult<()> {
@@ -117,6 +150,27 @@ macro_rules! filter_class {
                 });
                 let added = keys::read(keys, self.seed, &mut inserts)?;
                 Kinds::warn_of_added(keys.py(), before, added)
+            }
+
+            /// Adds many keys, given as for `update`, and returns which of them were new, as `add` does for each. A key
+            /// that repeats an earlier one is not new. The answers have the type that `contains_many` returns.
+            ///
+            /// nulls: the answer for nulls, which are not added. The default is False in numpy and null in Arrow.
+            #[pyo3(signature = (keys, *, nulls=None))]
+            fn add_many<'py>(
+                &self,
+                keys: &Bound<'py, PyAny>,
+                #[pyo3(from_py_with = nulls)] nulls: Option<bool>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                let before = self.kinds.get();
+                let writer = self.filter.writer(keys.py());
+                let (new, added) = answers::add_many(keys, self.seed, nulls, |hashes, kinds, new| {
+                    let mut filter = writer.write();
+                    self.kinds.insert(kinds);
+                    filter.try_insert_batch_new(hashes, new)
+                })?;
+                Kinds::warn_of_added(keys.py(), before, added)?;
+                Ok(new)
             }
 
             /// Whether a key is possibly present. False means definitely absent. Raises TypeError for text if the

@@ -12,8 +12,8 @@ pyo3::create_exception!(
     KeyKindWarning,
     PyUserWarning,
     "Text was added to a filter of integers, or integers to a filter of text. The two never match, so convert one side.\n\n\
-     If you turn it into an error, `add` raises it before the key is added, and `update` after its keys are added. \
-     Lookups of a kind that the filter lacks raise TypeError."
+     If you turn it into an error, `add` raises it before the key is added, and `update` and `add_many` after their \
+     keys are added. Lookups of a kind that the filter lacks raise TypeError."
 );
 
 pub const INTEGERS: u8 = 1;

@@ -123,6 +123,8 @@ def test_add_update_and_contains(cls):
     assert isinstance(found, np.ndarray) and found.dtype == np.bool_
     assert found.tolist() == [True, True, False, *[True] * len(KEYS)]
     assert f.contains_many([]).shape == (0,) and f.contains_many([]).dtype == np.bool_
+    assert f.add_many(["fox", "dog", "gnu", "fox", "gnu"]).tolist() == [True, False, True, False, False]
+    assert cls is not CountingBloomFilter or [f.count(key) for key in ("fox", "dog", "gnu")] == [2, 2, 2]
     f.clear()
     assert f == cls(1_000) and "ant" not in f
 
@@ -213,6 +215,17 @@ def test_update_keeps_the_keys_before_an_error():
     with pytest.raises(TypeError):
         g.update([*names(3_000), 1.5, "never"])
     assert g == f
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_add_many_is_add_of_each(cls):
+    # More than its capacity and than a batch, and each of three keys is one of the two before it.
+    keys, f, g = np.arange(30_000) // 3 * 2 + np.arange(30_000) % 2, cls(3_000), cls(3_000)
+    assert f.add_many(keys).tolist() == [g.add(int(key)) for key in keys] and f == g
+    f = cls(100)
+    with pytest.raises(TypeError):
+        f.add_many([-1, None, -2])
+    assert -1 in f and -2 not in f
 
 
 def test_update_takes_what_can_be_iterated_once():

@@ -109,7 +109,7 @@ def test_ctrl_c(column):
     for package in ("pandas", "polars"):
         if column.startswith(package):
             pytest.importorskip(package)
-    calls = ["f.update", "f.contains_many"]
+    calls = ["f.update", "f.add_many", "f.contains_many"]
     if column != "Arrow nulls":  # which a bank refuses
         calls.append("bank.find_many")
     assert ends_in_time(COLUMNS[column], *calls)

@@ -29,18 +29,23 @@ def check(keys, values=None, stream=None):
     assert f == one_by_one(present, empty(len(values))), "the bits differ from those of single inserts"
 
     half = one_by_one(present[::2], empty(len(values)))
-    expected = [None if value is None else key_bytes(value) in half for value in values]
-    for filter in (half, BloomView(half.to_bytes())):
-        for nulls in (None, False, True):
-            found = filter.contains_many(stream(), nulls=nulls)
+    found = [None if value is None else key_bytes(value) in half for value in values]
+    whole = half.copy()
+    new = [None if value is None else whole.add(key_bytes(value)) for value in values]
+    for nulls in (None, False, True):
+        more = half.copy()
+        calls = [(half.contains_many, found), (BloomView(half.to_bytes()).contains_many, found), (more.add_many, new)]
+        for call, expected in calls:
+            answers = call(stream(), nulls=nulls)
             if is_arrow(keys):
-                assert isinstance(found, pa.BooleanArray), type(found)
-                found.validate(full=True)
+                assert isinstance(answers, pa.BooleanArray), type(answers)
+                answers.validate(full=True)
                 null = nulls
             else:
-                assert isinstance(found, np.ndarray) and found.dtype == np.bool_ and found.shape == (len(values),)
+                assert isinstance(answers, np.ndarray) and answers.dtype == np.bool_ and answers.shape == (len(values),)
                 null = bool(nulls)
-            assert found.tolist() == [null if answer is None else answer for answer in expected]
+            assert answers.tolist() == [null if answer is None else answer for answer in expected]
+        assert more == whole
 
 
 def is_arrow(keys):
@@ -535,7 +540,9 @@ from bloomline import BloomFilter
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 f = BloomFilter(10)
 for length in (2**40, 2**62):
-    refused(lambda: f.contains_many(np.broadcast_to(np.int8(1), length)), str(length))
+    for call in (f.contains_many, f.add_many):
+        refused(lambda: call(np.broadcast_to(np.int8(1), length)), str(length))
+assert f == BloomFilter(10)
 """)
 
 
@@ -594,10 +601,10 @@ class Column:
     def __init__(self, name):
         setattr(type(self), name, lambda self, requested_schema=None: pl.Series(["ant"]).__arrow_c_stream__())
 
-for filter in (f, BloomView(f.to_bytes())):
+for call in (f.contains_many, f.add_many, BloomView(f.to_bytes()).contains_many):
     for name in ("__arrow_c_stream__", "__arrow_c_array__"):
         try:
-            filter.contains_many(Column(name))
+            call(Column(name))
         except ImportError as error:
             assert "pyarrow" in str(error) and "numpy" in str(error), error
         else:
@@ -676,6 +683,7 @@ def test_arrays_of_pandas_that_are_no_keys():
     ):  # fmt: skip
         for keys in (column, column.array, pd.Index(column), column.to_frame()):
             refused(keys, "cast")
+            check(keys[:0], [])
     refused(pd.Series(pd.interval_range(0, 2)), "select")
     refused(pd.DataFrame({"a": [1], 2: [3]}), "2 columns (a, 2)", "select")
     with pytest.raises(Exception):
@@ -683,7 +691,6 @@ def test_arrays_of_pandas_that_are_no_keys():
 
 
 @pytest.mark.parametrize("cls", ALL)
-            check(keys[:0], [])
 def test_bits_of_chunks_that_end_within_bytes(cls):
     """Answers of a stream are bits in a row, wherever its chunks end, with and without nulls."""
     random = np.random.default_rng(5)

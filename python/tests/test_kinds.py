@@ -114,13 +114,15 @@ def test_keys_of_a_new_kind_are_added_with_a_warning(cls):
             f.add(second)
         f.add(second)
         assert first in f and second in f  # and no warning any more
-        g = cls(100)
-        g.update([first])
-        with pytest.warns(KeyKindWarning, match="added to a filter of"):
-            g.update([second, second])
-        g.update([second])
-        g.update([first, second])
-        assert f == g or cls is CountingBloomFilter
+        for name in ("update", "add_many"):
+            g = cls(100)
+            add = getattr(g, name)
+            add([first])
+            with pytest.warns(KeyKindWarning, match="added to a filter of"):
+                add([second, second])
+            add([second])
+            add([first, second])
+            assert f == g or cls is CountingBloomFilter
         mixed = cls(100)
         mixed.update([first, second])
         assert first in mixed and second in mixed

@@ -101,6 +101,9 @@ def filters(path: Path, some: bool, column: Column) -> None:
     assert_type(f.contains_many(Frame()), npt.NDArray[np.bool_])
     assert_type(f.contains_many(Series(), nulls=None), npt.NDArray[np.bool_])
     untyped: Any = column  # as pyarrow's arrays
+    assert_type(f.add_many(numbers(), nulls=True), npt.NDArray[np.bool_])
+    assert_type(f.add_many(Series()), npt.NDArray[np.bool_])
+    f.add_many(column).to_pylist()
     f.contains_many(untyped).to_pylist()
     for array in (f.contains_many(column), f.contains_many(Record(), nulls=False), f.contains_many(Relation())):
         array.to_pylist()

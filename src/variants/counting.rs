@@ -200,9 +200,24 @@ impl CountingBloomFilter {
 
     /// Inserts many keys by hash. Faster than single inserts where the counters are larger than the caches.
     pub fn insert_batch(&mut self, hashes: &[u64]) {
+        self.filter.insert_batch(hashes);
+        self.raise_all(hashes);
+    }
+
+    /// [`insert_batch`](Self::insert_batch) that reports which keys were new, as
+    /// [`BloomFilter::insert_batch_new`](crate::BloomFilter::insert_batch_new) does.
+    ///
+    /// # Panics
+    ///
+    /// If the slices differ in length.
+    pub fn insert_batch_new(&mut self, hashes: &[u64], new: &mut [bool]) {
+        self.filter.insert_batch_new(hashes, new);
+        self.raise_all(hashes);
+    }
+
+    fn raise_all(&mut self, hashes: &[u64]) {
         // A key has four lines of counters. Prefetched as far ahead as the plain filter's, they would evict each other
         // from the L1 cache.
-        self.filter.insert_batch(hashes);
         for (hash, later) in kernel::with_later(hashes) {
             if let Some(later) = later {
                 let (lines, _) = self.counters_of(later).as_chunks();

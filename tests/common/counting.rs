@@ -82,7 +82,12 @@ impl Model {
             Operation::InsertKey(key) => self.insert(hash_key(key, seed), |filter, _| filter.insert(key)),
             Operation::Batch(first, count) => {
                 let hashes: Vec<u64> = (0..u64::from(*count)).map(|i| mix(u64::from(*first) + i)).collect();
-                self.filter.insert_batch(&hashes);
+                let (mut single, mut batch) = (self.filter.clone(), self.filter.clone());
+                batch.insert_batch(&hashes);
+                let mut new = vec![false; hashes.len()];
+                self.filter.insert_batch_new(&hashes, &mut new);
+                assert!(new.into_iter().eq(hashes.iter().map(|&hash| single.insert_hash(hash))));
+                assert!(single == self.filter && batch == self.filter);
                 hashes.iter().for_each(|&hash| self.record_insert(hash));
             }
             Operation::Repeat(number, times) => {

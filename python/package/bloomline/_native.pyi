@@ -58,8 +58,8 @@ class KeyKindWarning(UserWarning):
     """Text was added to a filter of integers, or integers to a filter of text. The two never match, so convert one
     side.
 
-    If you turn it into an error, `add` raises it before the key is added, and `update` after its keys are added.
-    Lookups of a kind that the filter lacks raise TypeError.
+    If you turn it into an error, `add` raises it before the key is added, and `update` and `add_many` after their keys
+    are added. Lookups of a kind that the filter lacks raise TypeError.
     """
 
 def open(path: _Path, mmap: bool = True, *, verify: bool = True) -> (
@@ -83,6 +83,17 @@ class _Filter:
         """Adds many keys, given as an iterable of str, bytes and int, a numpy array of integers, S or U, or a column of
         integers, text or binary values (pandas, polars, pyarrow, DuckDB). Skips nulls.
         """
+    @overload
+    def add_many(self, keys: _InNumpy, *, nulls: bool | None = None) -> npt.NDArray[np.bool_]:
+        """Adds many keys, given as for `update`, and returns which of them were new, as `add` does for each. A key that
+        repeats an earlier one is not new. The answers have the type that `contains_many` returns.
+
+        nulls: the answer for nulls, which are not added. The default is False in numpy and null in Arrow.
+        """
+    @overload
+    def add_many(self, keys: _ArrowStream | _ArrowArray, *, nulls: bool | None = None) -> _BooleanArray: ...
+    @overload
+    def add_many(self, keys: Iterable[_Key], *, nulls: bool | None = None) -> npt.NDArray[np.bool_]: ...
     def __contains__(self, key: _Key, /) -> bool:
         """Whether a key is possibly present. False means definitely absent. Raises TypeError for text if the filter has
         only integers, and for integers if it has only text.
