@@ -139,7 +139,7 @@ impl Sink for Asked {
     fn take(&mut self, Batch { hashes, nulls, .. }: &mut Batch) -> PyResult<()> {
         if let Some(null) = nulls.first() {
             let null = self.hashes.len() + null;
-            let text = format!("value {null} is null: drop the nulls, or put a key in their place");
+            let text = format!("keys[{null}] is null: drop the nulls, or put a key in their place");
             return Err(PyTypeError::new_err(text));
         }
         self.reserve_hashes(hashes.len())?;

@@ -1,7 +1,7 @@
 //! Hashes columns of keys in borrowed memory, as "Keys of other types" in `docs/format.md` specifies.
 #![forbid(unsafe_code)]
 
-use std::fmt::{self, Display, Formatter};
+use std::fmt::Display;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -19,28 +19,23 @@ pub const BATCH: usize = 8192;
 /// How often a loop checks for Ctrl-C, which needs the GIL.
 const BETWEEN_SIGNALS: Duration = Duration::from_millis(100);
 
-/// A value that cannot be read.
+/// Why a value cannot be read.
 pub enum Invalid {
-    /// The value at this index lies outside of the column's buffers.
-    Outside(usize),
-    /// The value at this index has a code that is not a character, such as half of a surrogate pair.
-    NotUnicode(usize, u32),
+    /// It lies outside of the column's buffers.
+    Outside,
+    /// It has a code that is not a character, such as half of a surrogate pair.
+    NotUnicode(u32),
 }
 
-impl Display for Invalid {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Outside(i) => write!(f, "malformed Arrow array: value {i} lies outside of its buffers"),
-            Self::NotUnicode(i, code) => {
-                write!(f, "value {i} contains {code:#x}, which is not a character and has no UTF-8 form")
+impl Invalid {
+    /// The error for the value of this name.
+    pub fn of(self, value: impl Display) -> PyErr {
+        PyValueError::new_err(match self {
+            Self::Outside => format!("malformed Arrow array: {value} lies outside of its buffers"),
+            Self::NotUnicode(code) => {
+                format!("{value} contains {code:#x}, which is not a character and has no UTF-8 form")
             }
-        }
-    }
-}
-
-impl From<Invalid> for PyErr {
-    fn from(invalid: Invalid) -> Self {
-        PyValueError::new_err(invalid.to_string())
+        })
     }
 }
 
@@ -87,6 +82,8 @@ pub struct Batch {
     pub kinds: u8,
     /// The kinds of the keys of all batches so far.
     pub all_kinds: u8,
+    /// The number of keys of all batches so far, nulls included.
+    pub n_before: usize,
     pub signals: Signals,
     text: Vec<u8>,
 }
@@ -94,7 +91,7 @@ pub struct Batch {
 impl Batch {
     pub fn new() -> Self {
         let (hashes, nulls, text) = (Vec::new(), Vec::new(), Vec::new());
-        Self { hashes, nulls, kinds: 0, all_kinds: 0, signals: Signals::new(), text }
+        Self { hashes, nulls, kinds: 0, all_kinds: 0, n_before: 0, signals: Signals::new(), text }
     }
 }
 
@@ -154,10 +151,12 @@ pub fn hash_all(
     for start in (0..column.len()).step_by(BATCH) {
         let end = column.len().min(start + BATCH);
         let hashed = column.hash_batch(start..end, seed, batch);
-        batch.kinds = if batch.nulls.len() < batch.hashes.len() { kind } else { 0 };
+        let n = batch.hashes.len();
+        batch.kinds = if batch.nulls.len() < n { kind } else { 0 };
         sink.take(batch)?;
         batch.all_kinds |= batch.kinds;
-        hashed?;
+        batch.n_before += n;
+        hashed.map_err(|invalid| invalid.of(format_args!("keys[{}]", batch.n_before)))?;
         batch.signals.check()?;
     }
     Ok(())
@@ -252,7 +251,7 @@ impl Column for Utf32<'_> {
             text.extend(codes.map(|code| code as u8));
         } else {
             for code in codes {
-                let character = char::from_u32(code).ok_or(Invalid::NotUnicode(i, code))?;
+                let character = char::from_u32(code).ok_or(Invalid::NotUnicode(code))?;
                 text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
             }
         }
@@ -282,7 +281,7 @@ impl<const N: usize, F: Fn([u8; N]) -> usize + Sync> Column for Offsets<'_, N, F
     #[inline]
     fn hash(&self, i: usize, seed: u64, _: &mut Vec<u8>) -> Result<Option<u64>, Invalid> {
         let [start, end] = [i, i + 1].map(|i| (self.widen)(self.offsets[i]));
-        let value = self.data.get(start..end).ok_or(Invalid::Outside(i))?;
+        let value = self.data.get(start..end).ok_or(Invalid::Outside)?;
         Ok(Some(hash_key(value, seed)))
     }
 }
@@ -310,7 +309,7 @@ impl Column for Views<'_> {
         } else {
             self.buffers.get(field(2)).and_then(|buffer| buffer.get(field(3)..)?.get(..len))
         };
-        Ok(Some(hash_key(value.ok_or(Invalid::Outside(i))?, seed)))
+        Ok(Some(hash_key(value.ok_or(Invalid::Outside)?, seed)))
     }
 }
 
@@ -339,7 +338,11 @@ impl<'a> Values<'a> {
         }
         let mut hashed = Vec::new();
         for start in (0..values.len()).step_by(BATCH) {
-            values.hash_batch(start..values.len().min(start + BATCH), seed, batch)?;
+            if let Err(invalid) = values.hash_batch(start..values.len().min(start + BATCH), seed, batch) {
+                return Err(
+                    invalid.of(format_args!("value {} of the dictionary", start + batch.hashes.len()))
+                );
+            }
             hashed.extend(batch.hashes.iter().copied().map(Some));
             batch.nulls.iter().for_each(|null| hashed[start + null] = None);
             batch.signals.check()?;
@@ -356,11 +359,11 @@ impl<const N: usize, F: Fn([u8; N]) -> u64 + Sync> Column for Dictionary<'_, N, 
     #[inline]
     fn hash(&self, i: usize, seed: u64, text: &mut Vec<u8>) -> Result<Option<u64>, Invalid> {
         let index =
-            usize::try_from((self.indices.widen)(self.indices.values[i])).map_err(|_| Invalid::Outside(i))?;
+            usize::try_from((self.indices.widen)(self.indices.values[i])).map_err(|_| Invalid::Outside)?;
         match &self.values {
-            Values::Hashed(hashes) => hashes.get(index).copied().ok_or(Invalid::Outside(i)),
+            Values::Hashed(hashes) => hashes.get(index).copied().ok_or(Invalid::Outside),
             Values::Unhashed(values) if index < values.len() => values.hash(index, seed, text),
-            Values::Unhashed(_) => Err(Invalid::Outside(i)),
+            Values::Unhashed(_) => Err(Invalid::Outside),
         }
     }
 }

@@ -257,6 +257,17 @@ fn arrow_of_pandas<'py>(values: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py
     }
 }
 
+/// An error that names the position of its key.
+fn at(py: Python<'_>, position: usize, error: PyErr) -> PyErr {
+    let class = error.get_type(py);
+    if class.is(py.get_type::<PyTypeError>()) || class.is(py.get_type::<PyOverflowError>()) {
+        return PyErr::from_type(class, format!("keys[{position}]: {}", error.value(py)));
+    }
+    // An error that is not this module's stays as it is, with a note, which Python 3.10 does not have.
+    _ = error.value(py).call_method1("add_note", (format!("keys[{position}]"),));
+    error
+}
+
 /// Hashes the objects of any iterable.
 fn read_iterable<'py>(
     keys: &Bound<'py, PyAny>,
@@ -275,7 +286,7 @@ fn read_iterable<'py>(
         sink.reserve(len)?;
     }
     loop {
-        let Batch { hashes, nulls, kinds, .. } = &mut *batch;
+        let Batch { hashes, nulls, kinds, n_before, .. } = &mut *batch;
         hashes.clear();
         nulls.clear();
         *kinds = 0;
@@ -288,7 +299,7 @@ fn read_iterable<'py>(
                 }
                 Err(error) => {
                     if !is_null(&key)? {
-                        return Err(error);
+                        return Err(at(py, *n_before + hashes.len(), error));
                     }
                     nulls.push(hashes.len());
                     hashes.push(0);
@@ -300,6 +311,7 @@ fn read_iterable<'py>(
         if n > 0 {
             py.detach(|| sink.take(batch))?;
             batch.all_kinds |= batch.kinds;
+            batch.n_before += n;
         }
         result?;
         if n < BATCH {

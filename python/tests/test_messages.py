@@ -264,7 +264,7 @@ def test_values_that_are_no_keys():
         (object(), iterable("object")),
         ("ant", iterable("str")),
         (b"ant", iterable("bytes")),
-        ([1, None], "objects of type NoneType cannot be keys: drop None, or "),
+        ([1, None], "keys[1]: objects of type NoneType cannot be keys: drop None, or "),
         (np.ma.masked_array([1, 2], [0, 1]), "masked arrays cannot be keys: drop the masked values with .compressed()"),
         (pd.Series([1, None]), "pandas columns of float64 cannot be keys: cast integers with missing values with .astype("),
         (duckdb.connect(), "a duckdb DuckDBPyConnection has no keys: pass con.sql(query), not con.execute(query)"),
@@ -300,7 +300,7 @@ def test_types_have_the_names_that_their_library_gives_them():
         (pd.Series([1.5], dtype="Float64"), "pandas columns of Float64 (floats in Arrow)", cast),
         (pd.Series([{"a": 1}], dtype=struct), "pandas columns of struct<a: int64>[pyarrow] (structs in Arrow)", select),
         (np.array([1.5]), "numpy arrays of float64", cast),
-        ([1.5], "objects of type float", cast),
+        ([1.5], "keys[0]: objects of type float", cast),
     ]
     if hasattr(pl, "Int128"):
         columns.append((pl.Series([1], dtype=pl.Int128), 'columns of Int128 (values of type "_pli128" in Arrow)', cast))
@@ -308,4 +308,38 @@ def test_types_have_the_names_that_their_library_gives_them():
         for use in (f.update, f.contains_many, BloomView(f.to_bytes()).contains_many, FilterBank([f]).find_many):
             assert message(TypeError, use, keys).startswith(f"{name} cannot be keys: {remedy}"), name
     text = f"integers below -2^63 or above 2^64 - 1, such as {2**64}, cannot be keys: turn them into text"
-    assert message(OverflowError, f.add, 2**64) == text == message(OverflowError, f.update, [1, 2**64])
+    assert message(OverflowError, f.add, 2**64) == text
+    assert message(OverflowError, f.update, [1, 2**64]) == f"keys[1]: {text}"
+
+
+def test_a_bad_key_is_named_with_its_position():
+    pa, pd = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
+    f, far = BloomFilter(1_000), 70_000
+    before = [str(number) for number in range(far)]
+    holes = [None if number % 3 else key for number, key in enumerate(before)]
+    refused = [
+        (TypeError, [*before, 1.5]), (TypeError, (*before, True)), (TypeError, (key for key in [*before, None])),
+        (TypeError, dict.fromkeys([*before, 1.5])), (TypeError, np.array([*before, None], object)),
+        (TypeError, pd.Series([*holes, 1.5], dtype=object)), (TypeError, pd.Index([*before, 1.5], dtype=object)),
+        (OverflowError, [*before, 2**64]), (ValueError, np.array([*before, "\ud800"])),
+        (ValueError, np.repeat(np.array([*before, "\ud800"]), 2)[::2]),
+    ]
+    for error, keys in refused:
+        uses = (f.update, f.add_many, f.contains_many, FilterBank([f]).find_many)
+        # A generator ends with its first use, and a bank refuses nulls first.
+        uses = uses[:1] if hasattr(keys, "__next__") else uses[:3] if isinstance(keys, pd.Series) else uses
+        for use in uses:
+            text = message(error, use, keys)
+            assert text.startswith((f"keys[{far}]: ", f"keys[{far}] contains 0xd800")), text
+    valid = pa.array([*before, None])
+    for keys in (valid, pa.chunked_array([valid[:9], valid[9:]])):
+        assert message(TypeError, FilterBank([f]).find_many, keys).startswith(f"keys[{far}] is null: ")
+
+    class Raises:
+        def __index__(self):
+            raise LookupError("not ours")
+
+    for key in ("\ud800", Raises()):
+        with pytest.raises((UnicodeEncodeError, LookupError)) as raised:
+            f.update([1, 2, key])
+        assert getattr(raised.value, "__notes__", ["keys[2]"]) == ["keys[2]"]
