@@ -28,7 +28,7 @@ pub fn write(path: &Path, entries: &[(&[u8], &[u8])], policy: &FilterPolicy) -> 
     for block in entries.chunks(32) {
         let start = table.len();
         for (key, value) in block {
-            keys.try_insert(key)?;
+            keys.insert(key);
             put(key, value, &mut table);
         }
         table.extend(xxh64(&table[start..], start as u64).to_le_bytes());

@@ -1,7 +1,7 @@
 //! Lookups and inserts of many keys, answered as numpy or Arrow arrays.
 #![forbid(unsafe_code)]
 
-use bloomline::BuildError;
+use bloomline::Error;
 use numpy::PyArray1;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
@@ -43,7 +43,7 @@ pub fn add_many<'py>(
     keys: &Bound<'py, PyAny>,
     seed: u64,
     nulls: Option<bool>,
-    mut insert: impl FnMut(&[u64], u8, &mut [bool]) -> Result<(), BuildError> + Send,
+    mut insert: impl FnMut(&[u64], u8, &mut [bool]) -> Result<(), Error> + Send,
 ) -> PyResult<(Bound<'py, PyAny>, u8)> {
     let mut insert = |Batch { hashes, nulls, kinds, .. }: &mut Batch, new: &mut [bool]| {
         // The keys keep their order, because a key that repeats an earlier one is not new.

@@ -6,7 +6,7 @@ use std::mem;
 use std::path::PathBuf;
 use std::ptr;
 
-use bloomline::bank::{self, BankError, SlotBitmap};
+use bloomline::bank::{self, SlotBitmap};
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -149,9 +149,9 @@ impl Sink for Asked {
 }
 
 /// A bank of the filters, with room for `capacity` slots if there are fewer filters.
-fn bank_of(filters: &[bloomline::BloomView], capacity: usize) -> Result<bank::FilterBank, BankError> {
+fn bank_of(filters: &[bloomline::BloomView], capacity: usize) -> Result<bank::FilterBank, bloomline::Error> {
     let mut bank = bank::FilterBank::from_filters(filters)?;
-    bank.reserve(capacity.saturating_sub(filters.len()))?;
+    bank.try_reserve(capacity.saturating_sub(filters.len()))?;
     Ok(bank)
 }
 
@@ -275,14 +275,14 @@ impl FilterBank {
     /// Removes all keys of a slot. The slot stays, with an empty filter.
     fn clear(&self, slot: &Bound<'_, PyAny>) -> PyResult<()> {
         let n = self.slot(slot)?;
-        self.bank.detached_mut(slot.py(), |bank| bank.clear(n)).map_err(bank_error)
+        self.bank.detached_mut(slot.py(), |bank| bank.clear_slot(n)).map_err(bank_error)
     }
 
     /// Copies the filter of a slot, bit for bit as it was put in or folded. Reads the whole bank.
     fn get(&self, slot: &Bound<'_, PyAny>) -> PyResult<BloomFilter> {
         let n = self.slot(slot)?;
         self.bank.detached(slot.py(), |bank| {
-            let filter = bank.as_view().get(n).map_err(bank_error)?;
+            let filter = bank.as_view().to_filter(n).map_err(bank_error)?;
             let kinds = if filter.fill_ratio() == 0.0 { 0 } else { self.kinds.get() };
             Ok(BloomFilter::new_with(filter, None, kinds))
         })
@@ -290,7 +290,7 @@ impl FilterBank {
 
     /// Makes room for `additional` more slots. Copies the bank, unless it has enough room.
     fn reserve(&self, py: Python<'_>, #[pyo3(from_py_with = additional)] additional: usize) -> PyResult<()> {
-        self.bank.detached_mut(py, |bank| bank.reserve(additional)).map_err(bank_error)
+        self.bank.detached_mut(py, |bank| bank.try_reserve(additional)).map_err(bank_error)
     }
 
     /// Number of slots.
@@ -307,13 +307,13 @@ impl FilterBank {
     /// Number of blocks of 64 bytes of each filter.
     #[getter]
     fn n_blocks(&self, py: Python<'_>) -> usize {
-        self.bank.quickly(py, |bank| bank.as_view().n_blocks())
+        self.bank.quickly(py, |bank| bank.as_view().sizing().n_blocks())
     }
 
     /// Probes per key, 1 to 16.
     #[getter]
     fn k(&self, py: Python<'_>) -> u32 {
-        self.bank.quickly(py, |bank| bank.as_view().k())
+        self.bank.quickly(py, |bank| bank.as_view().sizing().k())
     }
 
     /// The seed that keys are hashed with.
@@ -393,7 +393,7 @@ impl FilterBank {
     fn __repr__(&self, py: Python<'_>) -> String {
         self.bank.quickly(py, |bank| {
             let (view, capacity, seed) = (bank.as_view(), bank.capacity(), self.seed);
-            let (slots, size, k) = (view.slots(), view.n_blocks(), view.k());
+            let (slots, size, k) = (view.slots(), view.sizing().n_blocks(), view.sizing().k());
             format!("FilterBank(slots={slots}, capacity={capacity}, n_blocks={size}, k={k}, seed={seed})")
         })
     }

@@ -36,7 +36,7 @@ pub struct FilterBuilder {
 
 impl FilterBuilder {
     fn new_with(
-        builder: Result<bloomline::FilterBuilder, bloomline::BuildError>,
+        builder: Result<bloomline::FilterBuilder, bloomline::Error>,
         fpr: Option<f64>,
         most_modules: Option<usize>,
         seed: u64,
@@ -79,7 +79,7 @@ impl FilterBuilder {
         Kinds::warn_of_added(key.py(), self.kinds.get(), kind)?;
         let added = self.builder.quickly_mut(key.py(), |builder| {
             self.kinds.insert(kind);
-            builder.try_insert_hash(hash)
+            builder.try_reserve(1).map(|()| builder.insert_hash(hash))
         });
         added.map_err(not_grown)
     }
@@ -91,7 +91,8 @@ impl FilterBuilder {
         let mut inserts = Inserts(|hashes: &[u64], kinds| {
             let mut builder = writer.write();
             self.kinds.insert(kinds);
-            hashes.iter().try_for_each(|&hash| builder.try_insert_hash(hash))
+            // One by one, because they are in pieces then.
+            hashes.iter().try_for_each(|&hash| builder.try_reserve(1).map(|()| builder.insert_hash(hash)))
         });
         let added = keys::read(keys, self.seed, &mut inserts)?;
         Kinds::warn_of_added(keys.py(), before, added)

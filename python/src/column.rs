@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use bloomline::{BuildError, hash_key};
+use bloomline::{Error, hash_key};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -130,7 +130,7 @@ pub trait Sink: Send {
 /// Inserts keys. Skips nulls.
 pub struct Inserts<F>(pub F);
 
-impl<F: FnMut(&[u64], u8) -> Result<(), BuildError> + Send> Sink for Inserts<F> {
+impl<F: FnMut(&[u64], u8) -> Result<(), Error> + Send> Sink for Inserts<F> {
     fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> PyResult<()> {
         for &null in nulls.iter().rev() {
             hashes.swap_remove(null);

@@ -1,12 +1,11 @@
 //! Turns Rust's errors into Python's exceptions, with the same texts.
 #![forbid(unsafe_code)]
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::Path;
 
-use bloomline::bank::BankError;
-use bloomline::{BuildError, MismatchError, StandaloneFooter, StandaloneKind};
-use pyo3::exceptions::{PyIndexError, PyMemoryError, PyOSError, PyTypeError, PyValueError};
+use bloomline::{Error, ErrorKind, StandaloneFooter, StandaloneKind};
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -17,78 +16,42 @@ pyo3::create_exception!(
     "The bytes belong to a different class or are damaged. Rebuild the filter from its keys."
 );
 
-/// For constructors. Names the argument that is out of range.
-pub fn build_error(error: BuildError) -> PyErr {
-    let name = match error {
-        BuildError::OutOfMemory { bytes, .. } => {
-            return out_of_memory(bytes, "expect fewer keys, or allow a higher fpr");
-        }
-        BuildError::BitsPerKey { .. } => "bits_per_key: ",
-        BuildError::Fpr { .. } => "fpr: ",
-        BuildError::Keys { .. } => "expected_keys: ",
-        BuildError::Modules { .. } => "most_modules: ",
-        _ => "",
-    };
-    PyValueError::new_err(format!("{name}{error}"))
+/// The crate's text, with what to do if memory ran out.
+fn exception(error: Error, no_memory: &str) -> PyErr {
+    match error.kind() {
+        ErrorKind::OutOfMemory => PyMemoryError::new_err(format!("{error}: {no_memory}")),
+        _ => PyValueError::new_err(error.to_string()),
+    }
+}
+
+/// For constructors.
+pub fn build_error(error: Error) -> PyErr {
+    exception(error, "expect fewer keys, or allow a higher fpr")
 }
 
 /// The remedy if there is no memory for a copy.
 pub const COPY: &str = "a copy takes as much memory as the filter";
 
 /// For copies, which fail only for lack of memory.
-pub fn copy_error(error: BuildError) -> PyErr {
-    match error {
-        BuildError::OutOfMemory { bytes, .. } => out_of_memory(bytes, COPY),
-        _ => build_error(error),
-    }
+pub fn copy_error(error: Error) -> PyErr {
+    exception(error, COPY)
 }
 
-pub fn mismatch_error(error: MismatchError) -> PyErr {
-    let remedy = "make both with the same expected_keys and fpr (or bits_per_key)";
-    PyValueError::new_err(match error {
-        // The crate's texts advise on k and sizes, which this package's constructors do not accept.
-        MismatchError::Probes { ours, theirs, .. } => {
-            format!("filters with k = {ours} and k = {theirs} cannot be combined: {remedy}")
-        }
-        MismatchError::Size { ours, theirs, unit: "modules", .. } => {
-            format!("filters of {ours} and {theirs} modules cannot be combined: {remedy} and most_modules")
-        }
-        MismatchError::Size { ours, theirs, unit, .. }
-            if unit != "blocks" || ours.max(theirs) % ours.min(theirs) != 0 =>
-        {
-            format!("filters of {ours} and {theirs} {unit} cannot be combined: {remedy}")
-        }
-        _ => error.to_string(),
-    })
+pub fn mismatch_error(error: Error) -> PyErr {
+    PyValueError::new_err(format!("{error} (the same expected_keys and fpr, or bits_per_key, make one size)"))
 }
 
-pub fn bank_error(error: BankError) -> PyErr {
-    match error {
-        BankError::OutOfMemory { bytes, .. } => out_of_memory(bytes, "split the filters over several banks"),
-        BankError::Slot { .. } => PyIndexError::new_err(error.to_string()),
-        // The crate's texts advise a function and a size that this package does not have.
-        BankError::NoFilters => PyValueError::new_err("a bank needs at least one filter"),
-        BankError::Mismatch(MismatchError::Size { ours, theirs, .. }) => PyValueError::new_err(format!(
-            "a filter of {theirs} blocks does not fit into a bank of {ours}: make all filters with the same \
-             expected_keys and fpr"
-        )),
-        BankError::Mismatch(error) => mismatch_error(error),
-        BankError::Modules { n_modules, .. } => PyValueError::new_err(format!(
-            "a bank's filters have one module, not {n_modules}: make all filters with most_modules=1"
-        )),
-        _ => PyValueError::new_err(error.to_string()),
-    }
+pub fn bank_error(error: Error) -> PyErr {
+    exception(error, "split the filters over several banks")
 }
 
 /// For the bytes of a buffer or a file.
-pub fn decode_error(error: bloomline::DecodeError, bytes: &[u8], path: Option<&Path>) -> PyErr {
-    let text = match error {
-        bloomline::DecodeError::OutOfMemory { bytes, .. } => {
-            return out_of_memory(bytes, "BloomView and BloomFilter.open read filters in place");
+pub fn decode_error(error: Error, bytes: &[u8], path: Option<&Path>) -> PyErr {
+    let text = match error.kind() {
+        ErrorKind::OutOfMemory => {
+            return exception(error, "BloomView and BloomFilter.open read filters in place");
         }
-        bloomline::DecodeError::Magic { .. } | bloomline::DecodeError::TooShort { .. } => {
-            format!("{error}{}", other_bytes(bytes, path.is_some()))
-        }
+        ErrorKind::Unrecognized => format!("{error}{}", other_bytes(bytes, path.is_some())),
         _ => error.to_string(),
     };
     DecodeError::new_err(match path {
@@ -147,7 +110,7 @@ pub fn no_room(bytes: usize) -> PyErr {
 }
 
 /// For inserts that ran out of memory.
-pub fn not_grown(error: BuildError) -> PyErr {
+pub fn not_grown(error: Error) -> PyErr {
     PyMemoryError::new_err(format!("{error}: the filter keeps the keys before"))
 }
 
@@ -164,7 +127,7 @@ pub fn os_error(error: io::Error, path: &Path) -> PyErr {
                 PyOSError::new_err((number, what, path))
             }
         }
-        None if error.kind() == ErrorKind::OutOfMemory => {
+        None if error.kind() == io::ErrorKind::OutOfMemory => {
             PyMemoryError::new_err(format!("{error}: {} is too large to read", path.display()))
         }
         None => io::Error::new(error.kind(), format!("{error}: {path:?}")).into(),

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use bloomline::DecodeError;
+use bloomline::Error;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -19,7 +19,7 @@ pub fn read<T: Send>(
     path: &Path,
     mmap: bool,
     verify: bool,
-    from_standalone: fn(&[u8]) -> Result<T, DecodeError>,
+    from_standalone: fn(&[u8]) -> Result<T, Error>,
 ) -> PyResult<T> {
     if !mmap && !verify {
         return Err(PyValueError::new_err("verify=False needs mmap=True: a copy is always verified"));
@@ -33,7 +33,7 @@ pub fn read<T: Send>(
 /// Decodes a buffer with the class's `from_standalone`.
 pub fn decode<T: Send>(
     buffer: &Bound<'_, PyAny>,
-    from_standalone: fn(&[u8]) -> Result<T, DecodeError>,
+    from_standalone: fn(&[u8]) -> Result<T, Error>,
 ) -> PyResult<T> {
     let bytes = bytes_of(buffer)?;
     let bytes = bytes.as_slice();

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use bloomline::sizing::standard::StandardSizing;
-use bloomline::{BuildError, MismatchError, Sizing, variants};
+use bloomline::{Error, Sizing, variants};
 use pyo3::PyClass;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -24,10 +24,10 @@ use crate::{answers, files, keys};
 
 /// The scalable filter's fallible inserts, for filters whose inserts do not allocate.
 trait TryInsert {
-    fn try_insert_hash(&mut self, hash: u64) -> Result<bool, BuildError>;
-    fn try_insert_batch(&mut self, hashes: &[u64], each: fn(bool)) -> Result<(), BuildError>;
+    fn try_insert_hash(&mut self, hash: u64) -> Result<bool, Error>;
+    fn try_insert_batch(&mut self, hashes: &[u64], each: fn(bool)) -> Result<(), Error>;
     /// Sets `new[i]` to whether the key of `hashes[i]` is new.
-    fn try_insert_batch_new(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<(), BuildError> {
+    fn try_insert_batch_new(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<(), Error> {
         for (new, &hash) in new.iter_mut().zip(hashes) {
             *new = self.try_insert_hash(hash)?;
         }
@@ -38,17 +38,17 @@ trait TryInsert {
 macro_rules! try_insert {
     ($($Filter:ty $(: $insert_batch_new:ident)?),*) => {$(
         impl TryInsert for $Filter {
-            fn try_insert_hash(&mut self, hash: u64) -> Result<bool, BuildError> {
+            fn try_insert_hash(&mut self, hash: u64) -> Result<bool, Error> {
                 Ok(self.insert_hash(hash))
             }
 
-            fn try_insert_batch(&mut self, hashes: &[u64], _: fn(bool)) -> Result<(), BuildError> {
+            fn try_insert_batch(&mut self, hashes: &[u64], _: fn(bool)) -> Result<(), Error> {
                 self.insert_batch(hashes);
                 Ok(())
             }
 
             $(
-                fn try_insert_batch_new(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<(), BuildError> {
+                fn try_insert_batch_new(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<(), Error> {
                     self.$insert_batch_new(hashes, new);
                     Ok(())
                 }
@@ -63,15 +63,15 @@ try_insert!(
 );
 
 impl TryInsert for variants::ScalableBloomFilter {
-    fn try_insert_hash(&mut self, hash: u64) -> Result<bool, BuildError> {
+    fn try_insert_hash(&mut self, hash: u64) -> Result<bool, Error> {
         self.try_insert_hash(hash)
     }
 
-    fn try_insert_batch(&mut self, hashes: &[u64], each: fn(bool)) -> Result<(), BuildError> {
+    fn try_insert_batch(&mut self, hashes: &[u64], each: fn(bool)) -> Result<(), Error> {
         self.try_insert_batch(hashes, each)
     }
 
-    fn try_insert_batch_new(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<(), BuildError> {
+    fn try_insert_batch_new(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<(), Error> {
         let mut new = new.iter_mut();
         self.try_insert_batch(hashes, |is_new| new.next().into_iter().for_each(|new| *new = is_new))
     }
@@ -320,7 +320,7 @@ macro_rules! sized_filter_class {
                     $(#[pyo3(from_py_with = $modules)] $modules: Option<usize>,)?
                     #[pyo3(from_py_with = seed)] seed: u64,
                 ) -> PyResult<Self> {
-                    let sizing = $for_fpr(expected_keys, fpr $(, $modules)? $(, $most)?);
+                    let sizing = $for_fpr(expected_keys as u64, fpr $(, $modules)? $(, $most)?);
                     let filter = sizing.and_then(<$Filter>::with_sizing);
                     let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(build_error)?;
                     Ok(Self::new_for(filter, Some(expected_keys), Some(fpr), 0))
@@ -335,7 +335,7 @@ macro_rules! sized_filter_class {
                     $(#[pyo3(from_py_with = $modules)] $modules: Option<usize>,)?
                     #[pyo3(from_py_with = seed)] seed: u64,
                 ) -> PyResult<Self> {
-                    let sizing = $for_bits_per_key(expected_keys, bits_per_key $(, $modules)? $(, $most)?);
+                    let sizing = $for_bits_per_key(expected_keys as u64, bits_per_key $(, $modules)? $(, $most)?);
                     let filter = sizing.and_then(<$Filter>::with_sizing);
                     let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(build_error)?;
                     Ok(Self::new_with(filter, Some(expected_keys), 0))
@@ -602,11 +602,8 @@ filter_class! {
             #[pyo3(from_py_with = fpr)] fpr: f64,
             #[pyo3(from_py_with = seed)] seed: u64,
         ) -> PyResult<Self> {
-            let filter = variants::ScalableBloomFilter::with_fpr(initial_capacity, fpr);
-            let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(|error| match error {
-                BuildError::Keys { .. } => PyValueError::new_err(format!("initial_capacity: {error}")),
-                _ => build_error(error),
-            })?;
+            let filter = variants::ScalableBloomFilter::with_fpr(initial_capacity as u64, fpr);
+            let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(build_error)?;
             Ok(Self::new_with(filter, None, 0))
         }
 
@@ -653,14 +650,14 @@ impl ScalableBloomFilter {
     fn unite(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
         self.filter.combine(py, &other.filter, |ours, theirs| {
             check_memory(theirs.byte_len())?;
-            ours.union_with(theirs).map_err(|error| match error {
+            ours.union_with(theirs).map_err(|error| match ours.seed() == theirs.seed() {
                 // Other rates have another k or number of modules. Capacities may differ, and there is no bits_per_key.
-                MismatchError::Probes { .. } | MismatchError::Size { .. } => PyValueError::new_err(format!(
+                true => PyValueError::new_err(format!(
                     "filters with fpr = {} and fpr = {} cannot be combined: make both with the same fpr",
                     ours.fpr(),
                     theirs.fpr()
                 )),
-                error => mismatch_error(error),
+                false => mismatch_error(error),
             })?;
             self.kinds.insert(other.kinds.get());
             Ok(())
@@ -689,18 +686,18 @@ fn union_of<C: PyClass<Frozen = True> + Sync>(
 }
 
 /// The size by the rule, or with at most `most_modules` modules. Foldable, because the number of keys is often a guess.
-fn for_fpr(keys: usize, fpr: f64, most_modules: Option<usize>) -> Result<Sizing, BuildError> {
+fn for_fpr(keys: u64, fpr: f64, most_modules: Option<usize>) -> Result<Sizing, Error> {
     let sizing = match most_modules {
-        None => Sizing::for_fpr(keys as u64, fpr),
-        Some(most) => Sizing::for_fpr_within(keys as u64, fpr, most),
+        None => Sizing::for_fpr(keys, fpr),
+        Some(most) => Sizing::for_fpr_within(keys, fpr, most),
     };
-    sizing.map(Sizing::foldable)
+    sizing.map(Sizing::rounded_to_fold)
 }
 
-fn for_bits_per_key(keys: usize, bits: f64, most_modules: Option<usize>) -> Result<Sizing, BuildError> {
+fn for_bits_per_key(keys: u64, bits: f64, most_modules: Option<usize>) -> Result<Sizing, Error> {
     match most_modules {
-        None => Sizing::for_bits_per_key(keys as u64, bits),
-        Some(most) => Sizing::for_bits_per_key_within(keys as u64, bits, most),
+        None => Sizing::for_bits_per_key(keys, bits),
+        Some(most) => Sizing::for_bits_per_key_within(keys, bits, most),
     }
 }
 
