@@ -1,6 +1,7 @@
 //! Where lines are read from, and which part of a line is its key.
 #![forbid(unsafe_code)]
 
+use std::fmt;
 use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind, Read};
 use std::num::NonZeroUsize;
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, ensure};
 use clap::Args;
 
+use crate::csv::Csv;
 use crate::numbers::count_from_1;
 use crate::output::{io_error, is_read_from, is_same_file};
 use crate::streams;
@@ -32,8 +34,27 @@ pub struct Input {
     /// part of the first key of its file.
     #[arg(long)]
     pub raw: bool,
+    /// Skip lines without the --column, and count them
+    #[arg(long, requires = "column")]
+    pub skip_short: bool,
     #[command(flatten)]
     pub rule: KeyRule,
+}
+
+/// The field that is the key.
+#[derive(Clone, PartialEq)]
+pub enum Column {
+    Number(NonZeroUsize),
+    Name(String),
+}
+
+impl fmt::Display for Column {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Name(name) => shlex::try_quote(name).unwrap_or(name.into()).fmt(f),
+        }
+    }
 }
 
 /// What a line is, and which part of it is the key.
@@ -55,13 +76,21 @@ pub struct KeyRule {
     /// reads the same keys from little-endian binary files.
     #[arg(long, conflicts_with = "length")]
     pub integers: bool,
-    /// The key is the N-th field, counted from 1
+    /// The key is the N-th field, counted from 1, or with --csv the field NAME
     ///
     /// Fields end with a tab or the --delimiter, without quoting, as for cut. A
-    /// line without that field is an error.
-    #[arg(long, value_name = "N", conflicts_with = "length", value_parser = column)]
-    pub column: Option<NonZeroUsize>,
-    /// The byte between fields, instead of a tab
+    /// line without that field is an error, unless you give --skip-short.
+    #[arg(long, value_name = "N|NAME", conflicts_with = "length", value_parser = column)]
+    pub column: Option<Column>,
+    /// Lines are rows of CSV: quotes can enclose fields, and newlines in them
+    ///
+    /// As in RFC 4180. The key is the field without its quotes, and the CR of CR LF
+    /// is not part of it. For --column NAME, the first row of each file is a
+    /// header, which is no key, and which is printed once. With --column N, it is a
+    /// row as any other.
+    #[arg(long, requires = "column", conflicts_with_all = ["null", "length", "crlf"])]
+    pub csv: bool,
+    /// The byte between fields, instead of a tab, or of a comma with --csv
     #[arg(long, value_name = "BYTE", requires = "column", value_parser = delimiter)]
     pub delimiter: Option<u8>,
 }
@@ -70,8 +99,14 @@ fn length(text: &str) -> Result<NonZeroUsize, String> {
     count_from_1(text).map(|length| NonZeroUsize::new(length).expect("at least 1"))
 }
 
-fn column(text: &str) -> Result<NonZeroUsize, String> {
-    text.parse().map_err(|_| "give a field's number, counted from 1".into())
+fn column(text: &str) -> Result<Column, String> {
+    match text.parse() {
+        Ok(number) => Ok(Column::Number(number)),
+        Err(_) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Err("give a field's number, counted from 1".into())
+        }
+        Err(_) => Ok(Column::Name(text.into())),
+    }
 }
 
 fn delimiter(text: &str) -> Result<u8, String> {
@@ -89,15 +124,32 @@ impl KeyRule {
     }
 
     pub fn delimiter(&self) -> u8 {
-        self.delimiter.unwrap_or(b'\t')
+        self.delimiter.unwrap_or(self.default_delimiter())
+    }
+
+    fn default_delimiter(&self) -> u8 {
+        if self.csv { b',' } else { b'\t' }
+    }
+
+    /// The number of the column, or 0 if there is none or if headers have it.
+    pub fn number(&self) -> usize {
+        match self.column {
+            Some(Column::Number(number)) => number.get(),
+            _ => 0,
+        }
     }
 
     pub fn options(&self) -> String {
-        let flags = [(self.null, "--null"), (self.crlf, "--crlf"), (self.integers, "--integers")];
-        let numbers = [("--length", self.length), ("--column", self.column)];
+        let flags = [
+            (self.null, "--null"),
+            (self.crlf, "--crlf"),
+            (self.integers, "--integers"),
+            (self.csv, "--csv"),
+        ];
         let mut options: Vec<_> =
             flags.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name.to_string()).collect();
-        options.extend(numbers.iter().filter_map(|(name, number)| Some(format!("{name} {}", (*number)?))));
+        options.extend(self.length.map(|length| format!("--length {length}")));
+        options.extend(self.column.as_ref().map(|column| format!("--column {column}")));
         options.extend(self.delimiter.map(|byte| format!("--delimiter {:?}", char::from(byte))));
         if options.is_empty() { "whole lines as keys".into() } else { options.join(" ") }
     }
@@ -152,8 +204,22 @@ impl Input {
         } else if self.files.is_empty() {
             input.files = vec!["-".into()];
         }
-        input.rule.delimiter = self.rule.delimiter.filter(|&byte| byte != b'\t');
+        let rule = &mut input.rule;
+        if let Some(Column::Name(name)) = &rule.column {
+            ensure!(rule.csv, "--column {name}: a name is of CSV (add --csv, or give a number)");
+        }
+        let is_taken = rule.csv && b"\"\r\n".contains(&rule.delimiter());
+        ensure!(
+            !is_taken,
+            "--delimiter: quotes and ends of lines cannot also separate fields (give another)"
+        );
+        rule.delimiter = rule.delimiter.filter(|&byte| byte != rule.default_delimiter());
         Ok(input)
+    }
+
+    /// A reader of rows if lines are.
+    pub fn csv(&self) -> Option<Csv> {
+        self.rule.csv.then(|| Csv::new(self.rule.delimiter()))
     }
 
     /// The name of the file with this index, for messages.

@@ -4,16 +4,18 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Read};
 use std::iter;
+use std::mem;
 use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::thread;
 
-use anyhow::{Error, Result, anyhow, ensure};
+use anyhow::{Error, Result, anyhow, bail, ensure};
 use bloomline::hash_key;
 
+use crate::csv::{self, Csv};
 use crate::decompress::{READ, decompressed, read_error};
 use crate::guard::refuse_as_lines;
-use crate::input::{Input, is_stdin, total_bytes};
+use crate::input::{Column, Input, is_stdin, total_bytes};
 use crate::numbers::counted;
 use crate::output::{io_error, is_output, note};
 use crate::progress::Progress;
@@ -34,46 +36,98 @@ pub struct Chunk<'a> {
     len: usize,
     /// Bytes of a byte-order mark before the first key.
     mark: usize,
+    /// Bytes before the first row of CSV, a byte-order mark and the header. `shown_from` if they are to be printed.
+    start: usize,
+    shown_from: usize,
     /// For each line, where the next one begins.
     ends: Vec<usize>,
+    /// Number of the field that is the key, from 1. 0 if the whole line is.
+    column: usize,
+    /// For rows with quotes.
+    csv: Option<Csv>,
+    has_quotes: bool,
+    /// Indices of the lines without the column, in order.
+    skipped: Vec<usize>,
+    /// Whether a key begins with a quote that does not count as one.
+    has_quoted_key: bool,
 }
 
 impl<'a> Chunk<'a> {
     fn new(input: &'a Input) -> Self {
-        Self { input, position: (0, 0), buffer: Vec::new(), len: 0, mark: 0, ends: Vec::new() }
+        Self {
+            input,
+            position: (0, 0),
+            buffer: Vec::new(),
+            len: 0,
+            mark: 0,
+            start: 0,
+            shown_from: 0,
+            ends: Vec::new(),
+            column: 0,
+            csv: input.csv(),
+            has_quotes: false,
+            skipped: Vec::new(),
+            has_quoted_key: false,
+        }
     }
 
     /// Replaces `hashes` by the hashes of the keys. A line without a key is an error, but the hashes of the lines
     /// before it are kept.
-    pub fn hash(&self, seed: u64, hashes: &mut Vec<u64>) -> Result<()> {
+    pub fn hash(&mut self, seed: u64, hashes: &mut Vec<u64>) -> Result<()> {
         hashes.clear();
-        let (rule, delimiter) = (&self.input.rule, self.input.rule.delimiter());
-        let (integers, column) = (rule.integers, rule.column);
-        if !integers && column.is_none() {
+        self.skipped.clear();
+        let rule = &self.input.rule;
+        let (integers, delimiter) = (rule.integers, rule.delimiter());
+        if !integers && self.column == 0 {
             hashes.extend(self.lines().map(|key| hash_key(key, seed)));
             return Ok(());
         }
+        let mut csv = self.csv.take();
+        let (mut skipped, mut has_quoted_key, mut wrong) = (mem::take(&mut self.skipped), false, None);
         for (i, line) in self.lines().enumerate() {
-            let key = match column {
-                None => line,
-                Some(column) => {
-                    field(line, column.get(), delimiter).ok_or_else(|| self.has_no_column(i, line))?
+            let key = match &mut csv {
+                _ if self.column == 0 => Some(line),
+                Some(csv) if self.has_quotes && memchr::memchr(b'"', line).is_some() => {
+                    csv.field(line, self.column)
                 }
+                _ => field(line, self.column, delimiter),
             };
-            hashes.push(if integers {
-                hash_key(integer(key).ok_or_else(|| self.not_an_integer(i, key))?, seed)
-            } else {
-                hash_key(key, seed)
-            });
+            match key {
+                None if self.input.skip_short => skipped.push(i),
+                None => {
+                    wrong = Some((i, None));
+                    break;
+                }
+                Some(key) if integers => {
+                    let Some(number) = integer(key) else {
+                        wrong = Some((i, Some(key.to_vec())));
+                        break;
+                    };
+                    hashes.push(hash_key(number, seed));
+                }
+                Some(key) => {
+                    has_quoted_key |= key.first() == Some(&b'"');
+                    hashes.push(hash_key(key, seed));
+                }
+            }
         }
-        Ok(())
+        self.has_quoted_key = has_quoted_key && csv.is_none();
+        (self.csv, self.skipped) = (csv, skipped);
+        match wrong {
+            None => Ok(()),
+            Some((i, None)) => Err(self.has_no_column(i)),
+            Some((i, Some(key))) => {
+                Err(self.wrong(i, "is not an integer of up to 64 bits", &key, "omit --integers"))
+            }
+        }
     }
 
     /// The lines without their ends, and without a byte-order mark.
     fn lines(&self) -> impl Iterator<Item = &[u8]> {
-        let n_end_bytes = usize::from(self.input.rule.length.is_none());
-        let crlf = self.input.rule.crlf;
-        let mut start = self.mark;
+        let rule = &self.input.rule;
+        let n_end_bytes = usize::from(rule.length.is_none());
+        let crlf = rule.crlf || rule.csv;
+        let mut start = self.start.max(self.mark);
         self.ends.iter().map(move |&end| {
             let line = &self.buffer[start..end - n_end_bytes];
             start = end;
@@ -81,21 +135,30 @@ impl<'a> Chunk<'a> {
         })
     }
 
-    // Apart from the loop, which would otherwise run 3% more instructions.
-    fn not_an_integer(&self, i: usize, key: &[u8]) -> Error {
-        self.wrong(i, "is not an integer of up to 64 bits", key, "omit --integers")
-    }
-
-    fn has_no_column(&self, i: usize, line: &[u8]) -> Error {
-        let what = format!("has no column {}", self.input.rule.column.map_or(0, usize::from));
-        self.wrong(i, &what, line, "change --column or --delimiter")
+    fn has_no_column(&self, i: usize) -> Error {
+        let column = self.input.rule.column.as_ref().map_or(String::new(), Column::to_string);
+        let line = self.lines().nth(i).unwrap_or_default();
+        let remedy = "change --column or --delimiter, or give --skip-short";
+        self.wrong(i, &format!("has no column {column}"), line, remedy)
     }
 
     /// The error for the `i`-th line.
     fn wrong(&self, i: usize, what: &str, text: &[u8], remedy: &str) -> Error {
         let (file, n_before) = self.position;
-        let (name, number) = (self.input.name(file), n_before + i as u64 + 1);
+        let rule = &self.input.rule;
+        let n = match (i.checked_sub(1), rule.length) {
+            (None, _) => count(rule.end(), &self.buffer[..self.start]),
+            (_, Some(_)) => i,
+            // A row of CSV can have several lines.
+            (Some(previous), None) => count(rule.end(), &self.buffer[..self.ends[previous]]),
+        };
+        let (name, number) = (self.input.name(file), n_before + n as u64 + 1);
         anyhow!("{name}: line {number} {what}: {} (remove it, or {remedy})", quoted(text))
+    }
+
+    /// What comes before the lines, unless it was printed before.
+    pub fn preamble(&self) -> &[u8] {
+        &self.buffer[self.shown_from..self.start]
     }
 
     /// Appends the lines whose flag is `is`, with their ends. Lines without a flag are left out.
@@ -103,9 +166,12 @@ impl<'a> Chunk<'a> {
         let n_bytes = self.len;
         to.try_reserve(n_bytes)
             .map_err(|_| anyhow!("no memory to print {n_bytes} bytes of lines (free some)"))?;
-        let (mut start, mut kept_from) = (0, 0);
-        for (&end, &flag) in self.ends.iter().zip(flags) {
-            if flag != is {
+        let (mut start, mut kept_from) = (self.start, self.start);
+        let (mut flags, mut skipped) = (flags.iter(), self.skipped.iter().peekable());
+        for (i, &end) in self.ends.iter().enumerate() {
+            let is_skipped = skipped.next_if_eq(&&i).is_some();
+            let Some(flag) = (if is_skipped { Some(&!is) } else { flags.next() }) else { break };
+            if *flag != is {
                 to.extend_from_slice(&self.buffer[kept_from..start]);
                 kept_from = end;
             }
@@ -116,13 +182,20 @@ impl<'a> Chunk<'a> {
     }
 
     fn find_ends(&mut self) {
-        self.ends.clear();
         let (rule, lines) = (&self.input.rule, &self.buffer[..self.len]);
+        if rule.csv {
+            return; // they were found when the rows were read
+        }
+        self.ends.clear();
         match rule.length {
             Some(length) => self.ends.extend((1..=self.len / length).map(|i| i * length.get())),
             None => self.ends.extend(memchr::memchr_iter(rule.end(), lines).map(|at| at + 1)),
         }
     }
+}
+
+fn count(byte: u8, bytes: &[u8]) -> usize {
+    memchr::memchr_iter(byte, bytes).count()
 }
 
 /// The text or its beginning, for messages.
@@ -150,6 +223,8 @@ fn integer(text: &[u8]) -> Option<u64> {
 pub struct Keys<'a> {
     reader: Reader<'a>,
     chunk: Chunk<'a>,
+    /// The first row of the first file if it is a header.
+    header: Option<Vec<u8>>,
 }
 
 struct Reader<'a> {
@@ -171,9 +246,18 @@ struct Reader<'a> {
     /// Files that begin with a byte-order mark, and the index of the first one.
     n_marks: u64,
     first_mark: usize,
+    /// For CSV, and the number of the column in the open file.
+    csv: Option<Csv>,
+    column: usize,
+    n_skipped: u64,
+    /// Index of the first file with a key that begins with a quote.
+    first_quote: Option<usize>,
     /// Whether a file could not be read, which was reported.
     has_failed: bool,
 }
+
+/// Bytes of a row of CSV. A quote that nobody closes would otherwise fill the memory with the rest of the file.
+const MAX_ROW: usize = 64 << 20;
 
 /// More threads would wait, because reading is a third of the work and is done by one thread at a time.
 const MAX_THREADS: usize = 4;
@@ -194,9 +278,13 @@ impl<'a> Keys<'a> {
             first_cr: 0,
             n_marks: 0,
             first_mark: 0,
+            csv: input.csv(),
+            column: input.rule.number(),
+            n_skipped: 0,
+            first_quote: None,
             has_failed: false,
         };
-        Self { reader, chunk: Chunk::new(input) }
+        Self { reader, chunk: Chunk::new(input), header: None }
     }
 
     /// Without notes, because the same input will be read again.
@@ -207,21 +295,49 @@ impl<'a> Keys<'a> {
 
     /// The lines that can be read without waiting, a few thousand at most, or `None` at the end. If a file cannot be
     /// read, that is reported, and the next one is read.
-    pub fn next_chunk(&mut self) -> Option<&Chunk<'a>> {
+    pub fn next_chunk(&mut self) -> Option<&mut Chunk<'a>> {
+        self.reader.take_notes(&mut self.chunk);
         loop {
-            match self.reader.read(&mut self.chunk) {
+            let checked = match self.reader.read(&mut self.chunk) {
                 Ok(false) => return None,
-                Ok(true) => break,
+                Ok(true) => self.check_header(),
+                Err(error) => Err(error),
+            };
+            match checked {
+                Ok(()) => break,
                 Err(error) => self.reader.leave_file(&error),
             }
         }
         self.chunk.find_ends();
-        Some(&self.chunk)
+        Some(&mut self.chunk)
+    }
+
+    /// Shows the header of the first file only. Fails if another file has another one, because its rows would be printed
+    /// below that of the first.
+    fn check_header(&mut self) -> Result<()> {
+        let chunk = &mut self.chunk;
+        let (file, n_before) = chunk.position;
+        if chunk.input.rule.csv && n_before == 0 {
+            let header = csv::header(&chunk.buffer[..chunk.start]);
+            match &self.header {
+                None => self.header = Some(header.to_vec()),
+                Some(first) => {
+                    let name = chunk.input.name(file);
+                    ensure!(
+                        first == header,
+                        "{name}: its header is not that of the file before (give each header a command)"
+                    );
+                    chunk.shown_from = chunk.start;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Prints the notes on all lines, and returns whether all files could be read.
-    pub fn end(self) -> bool {
-        self.reader.note_lines();
+    pub fn end(mut self) -> bool {
+        self.reader.take_notes(&mut self.chunk);
+        self.reader.print_notes();
         !self.reader.has_failed
     }
 
@@ -249,6 +365,9 @@ impl<'a> Keys<'a> {
                     lock(&reader).end();
                     (chunk.position, error)
                 })?;
+                if !chunk.skipped.is_empty() || chunk.has_quoted_key {
+                    lock(&reader).take_notes(&mut chunk);
+                }
                 lock(&each)(&hashes);
             }
         };
@@ -270,8 +389,8 @@ impl<'a> Keys<'a> {
             Some((_, error)) => Err(error),
             None => {
                 let reader = lock(&reader);
-                reader.note_lines();
-                Ok(reader.n_lines)
+                reader.print_notes();
+                Ok(reader.n_lines - reader.n_skipped)
             }
         }
     }
@@ -285,7 +404,8 @@ impl<'a> Reader<'a> {
         self.grow(&mut chunk.buffer, filled.max(READ))?;
         chunk.buffer[..filled].copy_from_slice(&self.rest);
         self.rest.clear();
-        chunk.len = 0;
+        (chunk.len, chunk.start, chunk.shown_from, chunk.has_quotes) = (0, 0, 0, false);
+        chunk.ends.clear();
         while chunk.len == 0 {
             if filled == chunk.buffer.len() {
                 self.grow(&mut chunk.buffer, 2 * filled)?;
@@ -306,9 +426,18 @@ impl<'a> Reader<'a> {
                 Err(error) => return Err(read_error(&self.file(), &error)),
             }
             let read = &chunk.buffer[searched..filled];
-            chunk.len = match rule.length {
-                Some(length) => filled - filled % length,
-                None => memchr::memrchr(rule.end(), read).map_or(0, |at| searched + at + 1),
+            chunk.len = match (rule.length, &mut self.csv) {
+                (Some(length), _) => filled - filled % length,
+                (None, Some(csv)) => {
+                    let bytes = &chunk.buffer[..filled];
+                    chunk.start = if self.n_file_lines == 0 { csv::bom(bytes).len() } else { 0 };
+                    chunk.has_quotes |= csv.find_ends(bytes, chunk.start, searched, &mut chunk.ends);
+                    let is_cut = csv.is_in_row && (self.open.is_none() || filled > MAX_ROW);
+                    let len = chunk.ends.last().map_or(0, |&end| end);
+                    ensure!(len > 0 || !is_cut, self.open_quote());
+                    len
+                }
+                (None, None) => memchr::memrchr(rule.end(), read).map_or(0, |at| searched + at + 1),
             };
         }
         let (lines, rest) = chunk.buffer[..filled].split_at(chunk.len);
@@ -329,7 +458,7 @@ impl<'a> Reader<'a> {
                 self.n_marks += 1;
             }
         }
-        if self.has_notes && is_text && !rule.crlf && !rule.integers {
+        if self.has_notes && is_text && !rule.crlf && !rule.integers && !rule.csv {
             let crs =
                 memchr::memchr_iter(b'\r', lines).filter(|&at| lines.get(at + 1) == Some(&b'\n')).count();
             self.first_cr = if self.n_crs == 0 { file } else { self.first_cr };
@@ -338,21 +467,65 @@ impl<'a> Reader<'a> {
         chunk.position = (file, self.n_file_lines);
         let n_lines = match rule.length {
             Some(length) => lines.len() / length,
-            None => memchr::memchr_iter(rule.end(), lines).count(),
+            None => count(rule.end(), lines),
         } as u64;
-        self.n_lines += n_lines;
+        if let (Some(Column::Name(name)), Some(csv), 0) = (&rule.column, &mut chunk.csv, self.n_file_lines) {
+            chunk.start = chunk.ends.remove(0);
+            self.column = self.column(csv, csv::header(&lines[..chunk.start]), name)?;
+        }
+        chunk.column = self.column;
+        self.n_lines += if rule.csv { chunk.ends.len() as u64 } else { n_lines };
         self.n_file_lines += n_lines;
         self.progress.count(self.n_lines, "lines");
         Ok(true)
     }
 
-    fn note_lines(&self) {
-        if self.has_notes && self.n_marks > 0 {
+    /// The number of the column with this name.
+    fn column(&self, csv: &mut Csv, header: &[u8], name: &str) -> Result<usize> {
+        let fields = (1..).map_while(|n| Some((n, csv.field(header, n)? == name.as_bytes())));
+        let found: Vec<usize> = fields.filter_map(|(n, is_it)| is_it.then_some(n)).collect();
+        let (file, header) = (self.file(), quoted(header));
+        match found[..] {
+            [n] => Ok(n),
+            [] => bail!("{file}: no column is called {name}: {header} (change --column or --delimiter)"),
+            _ => bail!("{file}: several columns are called {name}: {header} (give the number of one)"),
+        }
+    }
+
+    fn open_quote(&self) -> Error {
+        let (file, line) = (self.file(), self.n_file_lines + 1);
+        anyhow!("{file}: line {line}: a quote is not closed (close it, or omit --csv)")
+    }
+
+    /// Takes from a chunk what notes are about, after it was hashed.
+    fn take_notes(&mut self, chunk: &mut Chunk) {
+        self.n_skipped += chunk.skipped.drain(..).count() as u64;
+        if mem::take(&mut chunk.has_quoted_key) {
+            let file = chunk.position.0;
+            self.first_quote = Some(self.first_quote.map_or(file, |first| first.min(file)));
+        }
+    }
+
+    fn print_notes(&self) {
+        let rule = &self.input.rule;
+        let column = rule.column.as_ref().map_or(String::new(), Column::to_string);
+        if self.has_notes && self.n_marks > 0 && !rule.csv {
             let verb = if self.n_marks == 1 { "begins" } else { "begin" };
             note(format_args!(
                 "{}: {} {verb} with a byte-order mark, which is not part of the key (make it so with --raw)",
                 self.input.name(self.first_mark),
                 counted(self.n_marks, "file")
+            ));
+        }
+        if self.n_skipped > 0 && self.has_notes {
+            let lines = counted(self.n_skipped, "line");
+            note(format_args!("{lines} without column {column} skipped"));
+        }
+        if let Some(file) = self.first_quote.filter(|_| self.has_notes) {
+            let delimiter = if rule.delimiter.is_none() { " --delimiter '\\t'" } else { "" };
+            note(format_args!(
+                "{}: quotes around column {column} are part of the key (if this is CSV, give --csv{delimiter})",
+                self.input.name(file)
             ));
         }
         if self.n_crs > 0 {
@@ -418,6 +591,7 @@ impl<'a> Reader<'a> {
         let reader = if self.input.raw { Box::new(source) } else { decompressed(&name, source)? };
         self.open = Some(reader);
         self.n_file_lines = 0;
+        self.csv = self.input.csv(); // at the beginning of a row
         Ok(true)
     }
 

@@ -2,6 +2,7 @@
 //! Neither folder imports from its neighbour. Each subcommand has a file, but `completions` and `man` share `shell.rs`.
 #![deny(unsafe_code)]
 
+mod csv;
 mod decompress;
 mod filter_file;
 mod guard;

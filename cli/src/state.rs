@@ -12,7 +12,7 @@ use bloomline::variants::ScalableBloomFilter;
 use bloomline::{BloomFilter, BloomView, ErrorKind, Sizing, StandaloneKind};
 use xxhash_rust::xxh64::xxh64;
 
-use crate::input::KeyRule;
+use crate::input::{Column, KeyRule};
 use crate::numbers::percent;
 use crate::output::typed;
 
@@ -116,8 +116,9 @@ impl State {
             return Err(wrong(format!("damaged: the footer's checksum is {computed:#x}, not {stored:#x}")));
         }
         let (capacity, keys, fpr) = (word(0), word(1), f64::from_bits(word(2)));
-        let rule = rule_of([word(3), word(4), word(5) >> 8]).filter(|rule| version > 1 || rule.is_none());
-        let Some(rule) = rule.filter(|_| capacity > 0 && fpr > 0.0 && fpr < 1.0) else {
+        let rule = rule_of([word(3), word(4), word(5) >> 8], filter);
+        let rule = rule.filter(|(rule, _)| version > 1 || rule.is_none());
+        let Some((rule, filter)) = rule.filter(|_| capacity > 0 && fpr > 0.0 && fpr < 1.0) else {
             return Err(wrong("the footer holds values that no bloomline writes".into()));
         };
         let decoded = |error: bloomline::Error| match error.kind() {
@@ -140,15 +141,21 @@ impl State {
         Ok(Self { filter, capacity, keys, fpr, rule })
     }
 
-    /// Writes the filter's standalone bytes, then the footer.
+    /// Writes the filter's standalone bytes, then the name of the column, if it has one, and the footer.
     pub fn write_to(&self, mut out: impl Write) -> io::Result<()> {
         self.filter.write_standalone(&mut out)?;
+        out.write_all(name_of(self.rule.as_ref()).as_bytes())?;
         let [column, length, flags] = words_of(self.rule.as_ref());
         let flags = flags << 8 | u64::from(VERSION);
         let words = [self.capacity, self.keys, self.fpr.to_bits(), column, length, flags];
         let signed = words.map(u64::to_le_bytes);
         let checksum = xxh64(signed.as_flattened(), 0).to_le_bytes();
         out.write_all([signed.as_flattened(), &checksum, &MAGIC].concat().as_slice())
+    }
+
+    /// Bytes after the filter.
+    pub fn footer_len(&self) -> usize {
+        name_of(self.rule.as_ref()).len() + FOOTER_BYTES
     }
 
     /// Whether `fpr` prints like the requested rate, so that users can type what a message shows.
@@ -242,36 +249,66 @@ const IS_RECORDED: u64 = 1;
 const IS_NULL: u64 = 1 << 1;
 const IS_CRLF: u64 = 1 << 2;
 const IS_INTEGERS: u64 = 1 << 3;
+const IS_CSV: u64 = 1 << 4;
+const IS_NAMED: u64 = 1 << 5;
 const DELIMITER_SHIFT: u32 = 8;
 
-/// Column, length and flags in a footer.
-fn words_of(rule: Option<&KeyRule>) -> [u64; 3] {
-    let Some(rule) = rule else { return [0; 3] };
-    let bits = [(rule.null, IS_NULL), (rule.crlf, IS_CRLF), (rule.integers, IS_INTEGERS)];
-    let flags = bits.iter().filter(|(is_set, _)| *is_set).fold(IS_RECORDED, |flags, (_, bit)| flags | bit);
-    let number = |number: Option<NonZeroUsize>| number.map_or(0, |number| number.get() as u64);
-    let delimiter = u64::from(rule.delimiter.unwrap_or(0));
-    [number(rule.column), number(rule.length), flags | delimiter << DELIMITER_SHIFT]
+/// The name of the column, or nothing.
+fn name_of(rule: Option<&KeyRule>) -> &str {
+    match rule {
+        Some(KeyRule { column: Some(Column::Name(name)), .. }) => name,
+        _ => "",
+    }
 }
 
-/// The rule if one was recorded. `None` if no options have these words.
-fn rule_of(words: [u64; 3]) -> Option<Option<KeyRule>> {
-    let [column, length, flags] = words;
+/// Column, length and flags in a footer. Of a name, the checksum and the length.
+fn words_of(rule: Option<&KeyRule>) -> [u64; 3] {
+    let Some(rule) = rule else { return [0; 3] };
+    let name = name_of(Some(rule));
+    let bits = [
+        (rule.null, IS_NULL),
+        (rule.crlf, IS_CRLF),
+        (rule.integers, IS_INTEGERS),
+        (rule.csv, IS_CSV),
+        (!name.is_empty(), IS_NAMED),
+    ];
+    let flags = bits.iter().filter(|(is_set, _)| *is_set).fold(IS_RECORDED, |flags, (_, bit)| flags | bit);
+    let flags = flags | u64::from(rule.delimiter.unwrap_or(0)) << DELIMITER_SHIFT;
+    if !name.is_empty() {
+        return [xxh64(name.as_bytes(), 0), name.len() as u64, flags];
+    }
+    [rule.number() as u64, rule.length.map_or(0, |length| length.get() as u64), flags]
+}
+
+/// The rule if one was recorded, and the filter from the bytes before the footer. `None` if no options have these words.
+fn rule_of(words: [u64; 3], mut filter: &[u8]) -> Option<(Option<KeyRule>, &[u8])> {
+    let [column, mut length, flags] = words;
     if words == [0; 3] {
-        return Some(None);
+        return Some((None, filter));
     }
     let number = |word: u64| usize::try_from(word).ok().map(NonZeroUsize::new);
+    let column = if flags & IS_NAMED == 0 {
+        number(column)?.map(Column::Number)
+    } else {
+        let (before, name) =
+            filter.split_at_checked(filter.len().checked_sub(usize::try_from(length).ok()?)?)?;
+        (filter, length) = (before, 0);
+        Some(Column::Name(str::from_utf8(name).ok()?.into()))
+    };
     let delimiter = (flags >> DELIMITER_SHIFT) as u8;
     let rule = KeyRule {
         null: flags & IS_NULL != 0,
         length: number(length)?,
         crlf: flags & IS_CRLF != 0,
         integers: flags & IS_INTEGERS != 0,
-        column: number(column)?,
+        csv: flags & IS_CSV != 0,
+        column,
         delimiter: (delimiter != 0).then_some(delimiter),
     };
     let is_possible = !(rule.null && rule.crlf)
         && (rule.length.is_none() || !(rule.null || rule.crlf || rule.integers || rule.column.is_some()))
-        && (rule.delimiter.is_none() || rule.column.is_some());
-    (is_possible && words_of(Some(&rule)) == words).then_some(Some(rule))
+        && (rule.delimiter.is_none() || rule.column.is_some())
+        && (!rule.csv || rule.column.is_some() && !(rule.null || rule.crlf))
+        && (rule.csv || !matches!(rule.column, Some(Column::Name(_))));
+    (is_possible && words_of(Some(&rule)) == words).then_some((Some(rule), filter))
 }

@@ -157,8 +157,7 @@ fn keys_are_read_from_a_column() {
     }
     // A key that is missing is not an empty key, of which dedup would print one.
     place.write("short", "a\tb\n".repeat(100_000) + "only\n");
-    let text =
-        "short: line 100001 has no column 2: \"only\" (remove it, or change --column or --delimiter)\n";
+    let text = "short: line 100001 has no column 2: \"only\" (remove it, or change --column or --delimiter, or give --skip-short)\n";
     for (command, printed) in [("dedup", "a\tb\n"), ("check f", ""), ("build -o g", "")] {
         let failed = place.run(format!("{command} --column 2 short")).code(2).stdout(printed);
         failed.stderr(format!("bloomline: {text}"));

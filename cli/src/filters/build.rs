@@ -54,7 +54,7 @@ Examples:
   bloomline build -o keys.bloom keys.txt.gz
   bloomline build -o keys.bloom --fpr 0.1% monday.txt tuesday.txt
   bloomline build -o tuesday.bloom --like monday.bloom tuesday.txt
-  bloomline build -o users.bloom --column 3 --delimiter , events.csv
+  bloomline build -o users.bloom --csv --column user events.csv
   zcat log.gz | bloomline build -o lines.bloom --keys 100M
   find . -print0 | bloomline build -0 -o names.bloom
   bloomline build --length 16 -o uuids.bloom uuids.bin")]

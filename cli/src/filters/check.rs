@@ -173,6 +173,7 @@ fn select(
         counts.selected += found.iter().filter(|&&found| found == is_selected).count() as u64;
         if prints {
             selected.clear();
+            selected.extend_from_slice(chunk.preamble());
             chunk.copy(&found, is_selected, &mut selected)?;
             printer.print(&selected)?;
         } else if arguments.quiet && counts.selected > 0 {

@@ -208,7 +208,7 @@ impl<'a> About<'a> {
         self.fact("capacity", capacity, "capacity", state.capacity);
         match &state.filter {
             Filter::Fixed(filter) => {
-                self.blocked(&bytes[..bytes.len() - StandaloneFooter::LEN], &filter.as_view())?;
+                self.blocked(&bytes[..bytes.len() - state.footer_len()], &filter.as_view())?;
             }
             Filter::Growing(filter) => self.scalable(filter),
         }

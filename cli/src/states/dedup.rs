@@ -65,7 +65,7 @@ lines, printed, dropped and false_positive_rate, at the end.
 Examples:
   bloomline dedup log.txt >once.txt
   zcat urls-*.gz | bloomline dedup --keys 1e9 | zstd >urls.zst
-  bloomline dedup --column 2 --delimiter , events.csv >first-events.csv
+  bloomline dedup --csv --column user events.csv >first-events.csv
   tail -f events | bloomline dedup --state seen.state | handle-event")]
 pub struct Arguments {
     /// Fix memory for N distinct keys, e.g. 1e9
@@ -104,13 +104,17 @@ pub struct Arguments {
     input: Input,
 }
 
-/// What was printed, and whether its file has it.
+/// What was printed.
 struct Seen {
     state: State,
-    is_saved: bool,
+    /// Whether the state has no file yet.
+    is_first: bool,
+    /// Whether this run has printed something, which the file does not have.
+    has_printed: bool,
 }
 
 /// What a run is doing when a signal comes.
+#[expect(clippy::large_enum_variant, reason = "there is one of them")]
 enum Doing {
     /// Waiting for lines. The signal's thread saves what was printed.
     Reading(Seen),
@@ -152,8 +156,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let path = arguments.state.as_deref().map(followed).transpose()?;
     let _lock = path.as_ref().map(|path| claim(path, arguments, &input)).transpose()?;
     let saved = path.as_ref().map(|path| saved(path, arguments, &input)).transpose()?.flatten();
-    let is_saved = saved.is_some();
+    let is_first = saved.is_none();
     let mut state = saved.map_or_else(|| new(arguments), Ok)?;
+    // A header too is printed once.
+    let shows_header = state.rule.is_none();
     state.rule.get_or_insert_with(|| input.rule.clone());
     let most_keys = state.most_keys().unwrap_or(u64::MAX);
     let limit = if arguments.allow_overfull { u64::MAX } else { most_keys };
@@ -170,7 +176,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let [mut dropped, mut summary] =
         [Report::create(&arguments.dropped, true)?, Report::create(&arguments.summary, false)?];
     let seed = state.filter.seed();
-    let doing = Arc::new(Mutex::new(Doing::Reading(Seen { state, is_saved })));
+    let doing = Arc::new(Mutex::new(Doing::Reading(Seen { state, is_first, has_printed: false })));
     if let Some(path) = path.clone() {
         let (doing, quiet) = (Arc::clone(&doing), arguments.quiet);
         signals::before_end(move || save_before_end(&doing, &path, quiet))?;
@@ -182,7 +188,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let Some(chunk) = keys.next_chunk() else { break Ok(()) };
         let hashed = chunk.hash(seed, &mut hashes);
         let mut seen = Doing::stop_reading(&doing, Doing::Printing);
-        let Seen { state, is_saved } = &mut seen;
+        let Seen { state, has_printed, .. } = &mut seen;
         let (n_new, stop) = insert_all(&mut state.filter, &hashes, limit - state.keys, &mut is_new);
         let mut print = || {
             if let Some(dropped) = &mut dropped {
@@ -191,7 +197,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
                 dropped.write(&lines)?;
             }
             lines.clear();
+            if shows_header {
+                lines.extend_from_slice(chunk.preamble());
+            }
             chunk.copy(&is_new, true, &mut lines)?;
+            *has_printed |= !lines.is_empty();
             printer.print(&lines)
         };
         if let Err(error) = print() {
@@ -199,7 +209,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             return Err(not_recorded(path.as_deref(), error));
         }
         state.keys += n_new;
-        *is_saved &= n_new == 0;
         n_printed += n_new;
         n_lines += is_new.len() as u64;
         let ended = match stop {
@@ -213,10 +222,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
     };
     let is_whole = keys.end();
-    let Seen { state, is_saved } = Doing::stop_reading(&doing, Doing::Saving);
+    let Seen { state, has_printed, .. } = Doing::stop_reading(&doing, Doing::Saving);
     // A first run that printed nothing and failed leaves no state, which would bind the next run to its options.
-    let is_wanted = n_printed > 0 || ended.is_ok() && is_whole;
-    let saved = match path.as_ref().filter(|_| !is_saved && is_wanted) {
+    let is_wanted = has_printed || is_first && ended.is_ok() && is_whole;
+    let saved = match path.as_ref().filter(|_| is_wanted) {
         Some(path) => {
             // What is lost is among the dropped lines, after a power failure too. A pipe cannot be synced.
             let _ = dropped.as_ref().map(|dropped| dropped.file.sync_all());
@@ -401,8 +410,8 @@ fn save_before_end(doing: &Mutex<Doing>, path: &Path, quiet: bool) {
         thread::sleep(Duration::from_millis(10));
     };
     let text = match seen {
-        Seen { is_saved: true, .. } => "nothing new was printed",
-        Seen { state: State { keys: 0, .. }, .. } => "not made, as nothing was printed",
+        Seen { is_first: true, has_printed: false, .. } => "not made, as nothing was printed",
+        Seen { has_printed: false, .. } => "nothing new was printed",
         Seen { state, .. } => match save(&state, path) {
             Ok(()) => "saved, with all lines that were printed",
             Err(error) => return last_note(format_args!("{name}: not recorded: {error:#}")),
