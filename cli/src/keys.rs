@@ -250,8 +250,8 @@ struct Reader<'a> {
     csv: Option<Csv>,
     column: usize,
     n_skipped: u64,
-    /// Index of the first file with a key that begins with a quote.
-    first_quote: Option<usize>,
+    /// Index of a file with a key that begins with a quote.
+    quoted_in: Option<usize>,
     /// Whether a file could not be read, which was reported.
     has_failed: bool,
 }
@@ -281,7 +281,7 @@ impl<'a> Keys<'a> {
             csv: input.csv(),
             column: input.rule.number(),
             n_skipped: 0,
-            first_quote: None,
+            quoted_in: None,
             has_failed: false,
         };
         Self { reader, chunk: Chunk::new(input), header: None }
@@ -501,8 +501,7 @@ impl<'a> Reader<'a> {
     fn take_notes(&mut self, chunk: &mut Chunk) {
         self.n_skipped += chunk.skipped.drain(..).count() as u64;
         if mem::take(&mut chunk.has_quoted_key) {
-            let file = chunk.position.0;
-            self.first_quote = Some(self.first_quote.map_or(file, |first| first.min(file)));
+            self.quoted_in.get_or_insert(chunk.position.0);
         }
     }
 
@@ -521,7 +520,7 @@ impl<'a> Reader<'a> {
             let lines = counted(self.n_skipped, "line");
             note(format_args!("{lines} without column {column} skipped"));
         }
-        if let Some(file) = self.first_quote.filter(|_| self.has_notes) {
+        if let Some(file) = self.quoted_in.filter(|_| self.has_notes) {
             let delimiter = if rule.delimiter.is_none() { " --delimiter '\\t'" } else { "" };
             note(format_args!(
                 "{}: quotes around column {column} are part of the key (if this is CSV, give --csv{delimiter})",

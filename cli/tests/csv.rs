@@ -109,6 +109,23 @@ fn rows_are_built_and_looked_up() {
     prints(&place, "check -v --csv --column 3 f rows", &text(&new));
 }
 
+/// Rows with and without quotes have the same keys.
+#[test]
+fn keys_do_not_depend_on_quotes() {
+    let place = Place::new();
+    for (column, first, repeated) in [
+        (2, "1,x\r\n", "2,x\n3,\"x\"\r\n4,\"x\"\n5,x"),
+        (2, "1,\"x\"\r\n", "2,x\r\n3,x"),
+        (2, "1,\"x\r\"\n2,\"x\"\n", "3,x\n4,\"x\r\"\r\n"),
+        (1, "1,\"\"\n\u{feff}x,\"\"\nx,\"\"\n", "\u{feff}x\nx\n\"\u{feff}x\"\n"),
+        (1, "5\" disk,1\n", "\"5\"\" disk\",\"\n\"\n"),
+        (2, "1,\n", "2,\"\"\n"),
+    ] {
+        let dedup = format!("dedup -q --csv --column {column}");
+        place.feed(dedup, format!("{first}{repeated}")).success().stdout(first);
+    }
+}
+
 /// Wherever a file is cut, the rows before are printed, and a quote that is open is an error.
 #[test]
 fn rows_that_are_cut() {
