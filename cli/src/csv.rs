@@ -1,7 +1,7 @@
 //! Rows of CSV, where fields can be quoted (RFC 4180).
 //!
-//! Rows end with a newline outside of quotes, and a CR before it belongs to the end. Rows without a quote, which are most,
-//! never come here whole: their ends are the newlines, and their fields have no other bytes than the delimiter between.
+//! Rows end with a newline outside of quotes, and a CR before it belongs to the end. Only rows with a quote are parsed,
+//! because the others are lines, whose fields `keys.rs` finds much faster.
 #![forbid(unsafe_code)]
 
 use csv_core::{ReadFieldResult, Reader, ReaderBuilder, Terminator};

@@ -16,6 +16,8 @@ use tempfile::TempPath;
 type Action = Box<dyn FnOnce() + Send>;
 
 static BEFORE_END: Mutex<Option<Action>> = Mutex::new(None);
+/// The signal that ends the process.
+#[cfg(unix)]
 static FIRST: OnceLock<i32> = OnceLock::new();
 static IS_IMPATIENT: AtomicBool = AtomicBool::new(false);
 
