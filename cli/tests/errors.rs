@@ -87,7 +87,7 @@ fn files_that_are_no_filters() {
         bytes[at] ^= 1;
         bytes
     };
-    let damaged = "the file is damaged: checksum mismatch (rebuild it";
+    let damaged = " damaged: ";
     let cases: [(&str, Vec<u8>, &[&str]); 8] = [
         ("empty", Vec::new(), &["not a bloomline file", "(create one with `bloomline build`)"]),
         ("text", lines(0..100).into(), &["not a bloomline file, or cut short", "(create one with"]),
@@ -303,7 +303,7 @@ fn streams_that_are_closed() {
     ] {
         place.refuses_in_shell(format!("$b {command} <&-"), &[input]);
     }
-    place.refuses_in_shell("$b build -o f /dev/stdin <&-", &["/dev/stdin: ", "s a directory"]);
+    place.refuses_in_shell("$b build -o f /dev/stdin <&-", &[input]);
     let output = "standard output: closed, or a directory (redirect it)";
     for command in [
         "dedup keys",
