@@ -25,7 +25,7 @@ pub struct Input {
     /// Read the names of files from LIST, ended by NUL
     ///
     /// `find -print0` writes such a list; - is standard input.
-    #[arg(long, value_name = "LIST", conflicts_with = "files")]
+    #[arg(long, value_name = "LIST", conflicts_with = "files", hide_short_help = true)]
     pub files0_from: Option<PathBuf>,
     /// Do not decompress input
     ///
@@ -35,7 +35,7 @@ pub struct Input {
     #[arg(long)]
     pub raw: bool,
     /// Skip lines without the --column, and count them
-    #[arg(long, requires = "column")]
+    #[arg(long, requires = "column", hide_short_help = true)]
     pub skip_short: bool,
     #[command(flatten)]
     pub rule: KeyRule,
@@ -76,21 +76,21 @@ pub struct KeyRule {
     /// reads the same keys from little-endian binary files.
     #[arg(long, conflicts_with = "length")]
     pub integers: bool,
-    /// The key is the N-th field, counted from 1, or with --csv the field NAME
+    /// The key is field N, from 1, or with --csv field NAME
     ///
     /// Fields end with a tab or the --delimiter, without quoting, as for cut. A
     /// line without that field is an error, unless you give --skip-short.
     #[arg(long, value_name = "N|NAME", conflicts_with = "length", value_parser = column)]
     pub column: Option<Column>,
-    /// Lines are rows of CSV: quotes can enclose fields, and newlines in them
+    /// Lines are rows of CSV, whose fields can be quoted
     ///
-    /// As in RFC 4180. The key is the field without its quotes, and the CR of CR LF
+    /// As in RFC 4180, also with newlines in quotes. The key is the field without its quotes, and the CR of CR LF
     /// is not part of it. For --column NAME, the first row of each file is a
     /// header, which is no key, and which is printed once. With --column N, it is a
     /// row as any other.
     #[arg(long, requires = "column", conflicts_with_all = ["null", "length", "crlf"])]
     pub csv: bool,
-    /// The byte between fields, instead of a tab, or of a comma with --csv
+    /// The byte between fields [default: tab, --csv: ,]
     #[arg(long, value_name = "BYTE", requires = "column", value_parser = delimiter)]
     pub delimiter: Option<u8>,
 }

@@ -325,7 +325,7 @@ impl<'a> Keys<'a> {
                     let name = chunk.input.name(file);
                     ensure!(
                         first == header,
-                        "{name}: its header is not that of the file before (give each header a command)"
+                        "{name}: its header is not that of the file before (give only files with the same header)"
                     );
                     chunk.shown_from = chunk.start;
                 }

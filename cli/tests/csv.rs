@@ -202,7 +202,7 @@ fn headers() {
     // A row without a header before it is one. As a row, it is a key.
     place.run("dedup -q --csv --column 1 b same").stdout(place.text("b") + "4,http://x/4\r\n2,http://x/2\n");
     // Nothing of a file whose rows would be below another header.
-    let text = "other: its header is not that of the file before (give each header a command)";
+    let text = "other: its header is not that of the file before (give only files with the same header)";
     place.run(format!("{dedup} a other same")).code(2).stdout(both.clone()).stderr(contains(text));
     // A filter has the column of each.
     place.run("build -q -o f --csv --column url a other").success();
