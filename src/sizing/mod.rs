@@ -87,7 +87,7 @@ pub use crate::limits::{MAX_BITS_PER_KEY, MIN_FPR, SCALABLE_MIN_FPR};
 pub(crate) use blocked::CompactSize;
 pub use blocked::Sizing;
 pub(crate) use checks::checked_fpr;
-#[cfg(all(test, feature = "std"))]
+#[cfg(test)]
 pub(crate) use model::EVALUATIONS;
 pub use model::{best_k, fpr};
 pub(crate) use model::{bits_per_key_of, estimated_fpr, lowest_fpr};

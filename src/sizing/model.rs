@@ -103,7 +103,7 @@ fn probes_in_lanes(k: ProbeCount) -> [usize; LANES] {
 /// e^(λ·(c − 1)), where λ is the mean number of keys per block and c is what one key contributes to the product,
 /// averaged over rotations.
 pub(super) fn model(bits_per_key: f64, k: ProbeCount) -> f64 {
-    #[cfg(all(test, feature = "std"))]
+    #[cfg(test)]
     EVALUATIONS.set(EVALUATIONS.get() + 1);
     // Blocks are full long before the limit. Without it, this would be infinite for bits per key near 0.
     let keys_per_block = (BLOCK_BITS / bits_per_key).min(1e6);
@@ -162,7 +162,7 @@ pub(crate) fn estimated_fpr(blocks: impl Iterator<Item = [u64; LANES]>, k: Probe
     sum / (n_blocks * LANES as u64) as f64
 }
 
-#[cfg(all(test, feature = "std"))]
+#[cfg(test)]
 std::thread_local! {
     /// How often this thread has evaluated the model.
     pub(crate) static EVALUATIONS: core::cell::Cell<u32> = const { core::cell::Cell::new(0) };

@@ -191,7 +191,7 @@ fn newest_first(mut bytes: &[u8]) -> impl Iterator<Item = Result<BloomView<'_>, 
     })
 }
 
-#[cfg(all(test, feature = "std"))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::bank::FilterBank;
