@@ -184,7 +184,7 @@ fn compressed_input() {
 }
 
 /// What a text names, a command that prints it, and one that does what it says.
-const REMEDIES: &str = r"
+const REMEDIES: &str = r#"
 omit --keys => bloomline dedup --state s --keys 5 few => bloomline dedup --state s few
 omit --fpr => bloomline dedup --state s --fpr 1% few => bloomline dedup --state s few
 omit --fpr => bloomline grow --fpr 1% g => bloomline grow g
@@ -205,6 +205,12 @@ omit --integers => bloomline dedup --integers few => bloomline dedup few
 omit --integers => bloomline check --integers s few => bloomline check s few
 add --integers => bloomline check i ten => bloomline check --integers i ten
 change --column or --delimiter => bloomline dedup --column 2 few => bloomline dedup --column 2 --delimiter / few
+give --skip-short => bloomline dedup --column 2 few => bloomline dedup --column 2 --skip-short few
+change --column or --delimiter => printf 'a\n1\n' | bloomline dedup --csv --column b => printf 'a\n1\n' | bloomline dedup --csv --column a
+add --csv => printf 'a\n1\n' | bloomline dedup --column a => printf 'a\n1\n' | bloomline dedup --csv --column a
+give the number of one => printf 'a,a\n1,2\n' | bloomline dedup --csv --column a => printf 'a,a\n1,2\n' | bloomline dedup --csv --column 1
+omit --csv => printf 'a,"1\n' | bloomline dedup --csv --column 1 => printf 'a,"1\n' | bloomline dedup --delimiter , --column 1
+give --csv => printf 'a,"1"\n' | bloomline dedup --delimiter , --column 2 => printf 'a,"1"\n' | bloomline dedup --csv --column 2
 with --crlf => printf 'ant\r\n' | bloomline dedup => printf 'ant\r\n' | bloomline dedup --crlf
 check the file and --length => bloomline dedup --length 4 ten => bloomline dedup --length 3 ten
 give --raw => bloomline dedup f => bloomline dedup --raw f
@@ -229,7 +235,7 @@ both without --fpr => bloomline plan --fpr 1% --keys 9 --bytes 64 => bloomline p
 see --help => bloomline plan --fpr 1% => bloomline plan --help
 see --help => bloomline --kyes 1 => bloomline --help
 see --help => bloomline man kyes => bloomline man --help
-";
+"#;
 
 /// The rows of the table.
 fn remedies() -> impl Iterator<Item = [&'static str; 3]> {
@@ -261,13 +267,14 @@ const PREPARED: &str = "seq 10 99 >ten; bloomline dedup -q --state g few; blooml
     printf '\\377\\376a\\0n\\0t\\0\\n\\0' >utf16";
 
 /// These have a test of their own.
-const OTHERS: [&str; 8] = [
+const OTHERS: [&str; 9] = [
     "`{}`",                        // above
     "raise --fpr to {",            // above
     "`{tool} -dc`",                // above
     "`zstdcat --long=31`",         // above
     "again without --fpr",         // above
     "{remedy} --integers",         // above
+    " --delimiter '",              // after --csv
     "omit --no-wait",              // dedup.rs
     "for --dropped and --summary", // names two files
 ];
