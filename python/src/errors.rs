@@ -38,7 +38,7 @@ pub fn copy_error(error: Error) -> PyErr {
 }
 
 pub fn mismatch_error(error: Error) -> PyErr {
-    PyValueError::new_err(format!("{error} (the same expected_keys and fpr, or bits_per_key, make one size)"))
+    PyValueError::new_err(error.to_string())
 }
 
 pub fn bank_error(error: Error) -> PyErr {

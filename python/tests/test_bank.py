@@ -107,7 +107,7 @@ def test_larger_filters_are_folded():
     check(bank, filters, range(100))
     for use in (lambda: bank.push(odd), lambda: bank.push(tiny), lambda: bank.replace(0, odd),
                 lambda: bank.replace(0, tiny), lambda: FilterBank([small, odd])):
-        text = "^a filter of [17] blocks does not fit into a bank of 5: make all filters with the same expected_keys and fpr$"
+        text = "^a filter of [17] blocks does not fit into a bank of 5: build it with as many, or a multiple$"
         with pytest.raises(ValueError, match=text):
             use()
     check(bank, filters, range(100))
@@ -135,7 +135,7 @@ def test_sizes_and_properties():
 def test_wrong_arguments_are_errors():
     filters = filled(9)
     bank = FilterBank(filters)
-    with pytest.raises(ValueError, match="^a bank needs at least one filter$"):
+    with pytest.raises(ValueError, match="^a bank needs at least one filter, which gives it its size$"):
         FilterBank([])
     for wrong in (None, "text", 17, StandardBloomFilter(30), bank):
         for use in (bank.push, lambda f: bank.replace(0, f), lambda f: FilterBank([filters[0], f])):

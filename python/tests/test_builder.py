@@ -44,8 +44,8 @@ def test_a_builder_takes_8_bytes_per_key():
 
 def test_a_builder_refuses_what_filters_refuse():
     for make, text in (
-        (lambda: FilterBuilder(0), "^fpr: a false-positive rate must be between 0 and 1"),
-        (lambda: FilterBuilder.with_bits_per_key(65), "^bits_per_key: "),
+        (lambda: FilterBuilder(0), "^a false-positive rate must be between 0 and 1"),
+        (lambda: FilterBuilder.with_bits_per_key(65), "^bits per key must be "),
         (lambda: FilterBuilder(seed=-1), "^seed: an integer from 0 to 18446744073709551615 is needed, not -1"),
     ):
         with pytest.raises(ValueError, match=text):

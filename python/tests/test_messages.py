@@ -148,12 +148,11 @@ def test_arguments_are_named(cls):
         assert message(ValueError, cls, **{keys: wrong}) == f"{keys}: {needed} {wrong}"
         assert message(ValueError, cls, 10, seed=wrong) == f"seed: {needed} {wrong}"
     assert "2 positional arguments but 3 were given" in message(TypeError, cls, 10, 0.01, 7)
-    assert message(ValueError, cls, 2**64 - 1).startswith(f"{keys}: ") or cls is StandardBloomFilter
     assert message(TypeError, cls, 10, "1%") == "fpr: a number is needed, not '1%'"
     for wrong in (0, 1, -0.5, 2, math.nan):
-        text = f"fpr: a false-positive rate must be between 0 and 1, both excluded, not {wrong}"
+        text = f"a false-positive rate must be between 0 and 1, both excluded, not {wrong}"
         assert message(ValueError, cls, 10, wrong).lower() == text
-    assert message(ValueError, cls, 10, 1e-30).startswith("fpr: a false-positive rate of 1e-30 is out of reach: ")
+    assert message(ValueError, cls, 10, 1e-30).startswith("a false-positive rate of 1e-30 is out of reach: ")
     text = message(MemoryError, cls, 2**50)
     assert text.startswith("out of memory: cannot allocate ")
     assert text.endswith(" bytes: expect fewer keys, or allow a higher fpr")
@@ -161,7 +160,7 @@ def test_arguments_are_named(cls):
         assert message(TypeError, cls.with_bits_per_key, 10, "8") == "bits_per_key: a number is needed, not '8'"
         for wrong in (0, 65, math.nan):
             text = message(ValueError, cls.with_bits_per_key, 10, wrong)
-            assert text.startswith("bits_per_key: bits per key must be above 0 and at most 64")
+            assert text.startswith("bits per key must be above 0 and at most 64")
 
 
 def test_other_arguments_are_named(tmp_path):
@@ -169,12 +168,12 @@ def test_other_arguments_are_named(tmp_path):
     view = BloomView(f.to_bytes())
     assert message(ValueError, f.fold, -1).startswith("factor: ")
     assert message(TypeError, f.fold, 2.0).endswith(" is needed, not 2.0")
-    assert "use a factor that divides 20" in message(ValueError, f.fold, 7)
-    assert message(ValueError, f.shrink_to_fpr, 3).startswith("fpr: ")
+    assert "20 blocks cannot be folded by 7: use a factor that divides them" in message(ValueError, f.fold, 7)
+    assert message(ValueError, f.shrink_to_fpr, 3).startswith("a false-positive rate must be ")
     assert message(TypeError, f.shrink_to_fpr, "x") == "fpr: a number is needed, not 'x'"
     for use in (partial(BloomFilter, 10), partial(BloomFilter.with_bits_per_key, 10), FilterBuilder, FilterBuilder.with_bits_per_key):
         for wrong in (0, 17):
-            text = f"most_modules: the number of modules must be 1 to 16, not {wrong}"
+            text = f"the number of modules must be 1 to 16, not {wrong}"
             assert message(ValueError, use, 0.01, most_modules=wrong) == text
         assert message(ValueError, use, 0.01, most_modules=-1) == "most_modules: an integer from 1 to 16 is needed, not -1"
         assert message(TypeError, use, 0.01, most_modules=2.0) == "most_modules: an integer from 1 to 16 is needed, not 2.0"
@@ -206,7 +205,7 @@ def test_other_arguments_are_named(tmp_path):
 
 
 def test_filters_that_cannot_be_combined():
-    remedy = "cannot be combined: make both with the same expected_keys and fpr (or bits_per_key)"
+    remedy = "cannot be combined: build both with one size"
     f = BloomFilter.with_bits_per_key(1_000, 10)
     other_k = BloomFilter.with_bits_per_key(500, 20, most_modules=1)
     prime, double, modules = (BloomFilter.with_bits_per_key(*size) for size in ((1_050, 10), (2_048, 10), (500, 20)))
@@ -215,7 +214,7 @@ def test_filters_that_cannot_be_combined():
     for other, text in (
         (other_k, f"filters with k = {f.k} and k = {other_k.k} {remedy}"),
         (prime, f"filters of 20 and 21 blocks {remedy}"),
-        (modules, f"filters of 1 and 2 modules {remedy} and most_modules"),
+        (modules, f"filters of 1 and 2 modules {remedy}"),
         (double, "filters of 20 and 40 blocks cannot be combined: fold the larger one by 2"),
         (BloomFilter.with_bits_per_key(1_000, 10, seed=255), "filters with seeds 0x0 and 0xff cannot be combined: build both with one seed"),
     ):
