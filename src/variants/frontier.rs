@@ -1,7 +1,7 @@
 //! `Frontier`: a crawler's queue that accepts each item once.
 #![forbid(unsafe_code)]
 
-use alloc::collections::{VecDeque, vec_deque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -203,7 +203,7 @@ impl<T: Key> Frontier<T> {
     }
 
     /// Iterates over the items in the queue, in the order in which they will come out.
-    pub fn iter(&self) -> vec_deque::Iter<'_, T> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + ExactSizeIterator {
         self.queue.iter()
     }
 
@@ -343,7 +343,7 @@ impl<T: Key + TryFrom<Vec<u8>>> Frontier<T> {
         };
         let frontier = Self { queue, filter, capacity, accepted };
         // An item missing from the filter would be accepted again and visited twice.
-        match frontier.iter().position(|item| !frontier.contains(item)) {
+        match frontier.queue.iter().position(|item| !frontier.contains(item)) {
             Some(index) => Err(wrong_item(index)),
             None => Ok(frontier),
         }
