@@ -145,9 +145,9 @@ def test_wrong_arguments_are_errors():
     for use in (bank.push, lambda f: bank.replace(0, f), lambda f: FilterBank([f, filters[0]])):
         with pytest.raises(ValueError, match="seeds 0x"):
             use(BloomFilter(30, seed=1))
-        with pytest.raises(ValueError, match=r"^filters with k = \d+ and k = \d+ cannot be combined: make both "):
+        with pytest.raises(ValueError, match=r"^filters with k = \d+ and k = \d+ cannot be combined: build both "):
             use(BloomFilter.with_bits_per_key(2 * 16, 32, most_modules=1))
-        with pytest.raises(ValueError, match="^a bank's filters have one module, not 2: make all filters with most_modules=1$"):
+        with pytest.raises(ValueError, match="^a bank's filters have one module, not 2: rebuild the filter with a size for at most one module$"):
             use(BloomFilter(1_000, 1e-4))
     for slot in (9, -1, 2**63, 2**64, -(2**70)):
         for use in (bank.get, bank.clear, lambda slot: bank.replace(slot, filters[0])):

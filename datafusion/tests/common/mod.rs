@@ -82,7 +82,7 @@ pub fn bytes(column: &dyn Array, row: usize) -> Option<Vec<u8>> {
 
 /// The standalone bytes of a filter as SQL makes it, of keys by hash.
 pub fn built(expected_keys: usize, fpr: f64, hashes: impl IntoIterator<Item = u64>) -> Vec<u8> {
-    let mut filter = BloomFilter::with_fpr(expected_keys, fpr).unwrap();
+    let mut filter = BloomFilter::with_fpr(expected_keys as u64, fpr).unwrap();
     for hash in hashes {
         filter.insert_hash(hash);
     }
