@@ -137,7 +137,8 @@ impl FilterBuilder {
     #[cold]
     fn make_room(&mut self, additional: usize) -> Result<(), OutOfMemory> {
         let n = self.hashes.len();
-        if n == 0 || n.saturating_add(additional) <= PIECE {
+        // A piece is kept only if it is at least half full, because some writers reserve far more than they insert.
+        if n <= self.hashes.capacity() / 2 || n.saturating_add(additional) <= PIECE {
             return reserve(&mut self.hashes, additional);
         }
         let mut next = Vec::new();

@@ -426,6 +426,15 @@ fn a_builder_has_the_kernel_the_memory_and_the_bits_per_key_that_were_asked_for(
             common::allocations::allocated(|| (0..1_000).for_each(|i| builder.insert_hash(mix(i))));
         assert_eq!((bytes, builder.finish().unwrap().kernel()), (0, kernel));
     }
+    // As a writer may do before each key.
+    let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
+    let bytes = common::allocations::kept(|| {
+        for i in 0..1_000 {
+            builder.try_reserve(10_000).unwrap();
+            builder.insert_hash(mix(i));
+        }
+    });
+    assert!((88_000..=160_000).contains(&bytes), "{bytes} bytes for room for 10,000 more keys");
     for bits_per_key in [10.5, 20.3] {
         assert_eq!(FilterPolicy::with_bits_per_key(bits_per_key).unwrap().bits_per_key(), bits_per_key);
     }
