@@ -31,6 +31,8 @@ fn filled(n_blocks: usize) -> BloomFilter {
 #[test]
 fn arguments_out_of_range() {
     let most = (isize::MAX as u64 - 120) / 64;
+    let mut full = of_blocks(1);
+    full.extend(0..9_999);
     assert_errors! { Argument:
         Sizing::for_bits_per_key(9, 1e3) => bits_per_key(1000),
         Sizing::for_fpr(9, 1.5) => not_a_rate(1.5),
@@ -47,6 +49,8 @@ fn arguments_out_of_range() {
         filled(3).with_seed(9) => too_late(9),
         CountingBloomFilter::with_sizing(of_modules(2, 1, 6).sizing()) => one_module_of_counters(2),
         ScalableBloomFilter::from_filter(of_modules(3, 1, 6), 9, 0.1) => two_modules_grow(3),
+        ScalableBloomFilter::from_filter(full, 9, 0.5) =>
+            "a false-positive rate of 0.5 is out of reach, as any below 1 is: make a larger filter, or for fewer keys",
     }
     let mut bank = FilterBank::from_filters([&of_blocks(4), &of_blocks(4)]).unwrap();
     let none: [&BloomFilter; 0] = [];

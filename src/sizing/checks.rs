@@ -16,7 +16,11 @@ pub(crate) fn checked_fpr(value: f64, lowest: f64, more: f64) -> Result<f64, Err
     if value > 0.0 && value < least {
         // The text has six digits, so it names a little more than a sum, which may have more.
         let least = if more == 0.0 { least } else { least * (1.0 + 5e-6) };
-        let text = "a false-positive rate of {float} is out of reach: request at least {float}, or use an exact structure";
+        let text = if least < 1.0 {
+            "a false-positive rate of {float} is out of reach: request at least {float}, or use an exact structure"
+        } else {
+            "a false-positive rate of {float} is out of reach, as any below 1 is: make a larger filter, or for fewer keys"
+        };
         return Err(Error::argument(text, [value, least].map(f64::to_bits)));
     }
     let text = "a false-positive rate must be between 0 and 1, both excluded, not {float}";
