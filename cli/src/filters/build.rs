@@ -21,8 +21,8 @@ use crate::output::{Printer, check_json, note};
 #[derive(Args)]
 #[command(after_long_help = "\
 Without --keys, the filter is sized for the distinct keys of its input.
-Files are read twice, first to count these keys: exactly up to 262,144,
-then to 0.2%. A pipe is read once, and takes 8 bytes of memory per line.
+Files are read twice, first to count these keys, exactly up to 262,144
+and above to 0.2%. A pipe is read once, in 8 bytes of memory per line.
 
 With --keys or --like, input is read once, and memory is the filter and
 a few megabytes. The size for --keys is rounded up, by 1% or one block
@@ -33,16 +33,17 @@ that both can be merged and compared.
 For an --fpr below 0.05%, or 17.46 --bits-per-key or more, the filter has
 two modules, which must both have a key, because it then needs at least
 7% fewer bits. A lookup of an absent key still reads little more than one
-cache line, but that of a present key reads one line of each module, so
---modules 1 is faster if most keys that you look up are present. With
+cache line, but a lookup of a present key reads one line of each module,
+so --modules 1 is faster if most keys that you look up are present. With
 --modules 4, a further module is made wherever it saves 1%. `bloomline
 plan` shows the size and the cache lines of each choice. Few keys get one
 module, and rates below 1.8e-8 three or four.
 
 If the keys are too many, so that the false-positive rate is surely more
 than 1.1 times the requested one, nothing is written, and the exit
-status is 2, unless you give --allow-overfull. With --like, the limit is
-the highest rate that the k of FILTER is made for, or the rate of FILTER.
+status is 2, unless you give --allow-overfull. With --like, the highest
+rate that the k of FILTER is made for counts as requested, or the rate
+of FILTER if that is higher.
 
 The file appears whole or not at all. The JSON object has file, bytes,
 modules, blocks (of all modules), k, seed, lines (those read), known_keys

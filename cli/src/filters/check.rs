@@ -19,9 +19,9 @@ use crate::state::{Filter, State};
 #[derive(Args)]
 #[command(after_long_help = "\
 Like `grep -F -x -f KEYS`, with the filter in place of the keys. Prints
-every line whose key is in the filter, and some others: a fraction of
-them equal to the filter's false-positive rate, which `bloomline info`
-shows. With -v, every line printed is definitely not in the filter.
+every line whose key is in the filter, and of the remaining lines a
+fraction equal to the filter's false-positive rate, which `bloomline
+info` shows. With -v, every line printed is definitely not in the filter.
 
 The filter may be of any kind, or a state of dedup. Its checksum is
 verified first, by reading it whole; --no-verify skips this for filters

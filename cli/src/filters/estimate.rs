@@ -20,8 +20,8 @@ use crate::state::FilterView;
 #[derive(Args)]
 #[command(after_long_help = "\
 The filters must have the same modules, k and seed, and the larger must
-fold to the size of the smaller: build them with the same --keys and --fpr, or
-with --like. The number after ± is the standard error: two times in
+fold to the size of the smaller, so build them with the same --keys and --fpr,
+or with --like. The number after ± is the standard error. Two times in
 three, the estimate is off by less. Numbers that files store are exact.
 
 Scalable filters and growing states of dedup can be compared until they

@@ -18,7 +18,7 @@ use crate::progress::Progress;
 #[derive(Args)]
 #[command(after_long_help = "\
 The result is, bit for bit, the filter of the same keys with 1/N of the
-blocks. A size from `build --keys` can be folded by 2 and by more; one
+blocks. A size from `build --keys` can be folded by 2 and by more. A size
 from counted keys is exact, and may be a prime number of blocks. Without
 --factor and --fpr, the error lists the factors that there are.
 

@@ -20,7 +20,7 @@ use crate::state::{Filter, FilterView, State, grow_command};
 /// Merge filters into one that has all their keys
 #[derive(Args)]
 #[command(after_long_help = "\
-Filters that build made must have the same modules, k and seed: build
+Filters that build made must have the same modules, k and seed, so build
 them with the same --keys and --fpr, or with --like. The result is then,
 bit for bit, the filter of all their keys. If sizes differ, the largest
 must be a multiple of each, and is the size of the result. The fewer

@@ -24,15 +24,15 @@ whose probes go anywhere, is shown for comparison: for the same FPR, or
 else of the same size.
 
 The column \"bloomline\" is for `build` and `dedup`. A size for --keys is
-the size that `build --keys` makes with the same --modules. That of
-`dedup --keys`, whose FPR is 1e-6 unless you give another, is up to 1%
+the size that `build --keys` makes with the same --modules. The size of
+`dedup --keys`, whose FPR is 1e-6 unless you give --fpr, is up to 1%
 less, because it is not rounded up to fold. Without --keys, the filter of
-dedup grows. At 1e-6, it is 1.2 times as large when it is full, and up to
-2.8 times just after it has grown, but 3.5 times the first time. At 1%,
-these are 1.7, 3.6 and 4.5 times.
+dedup grows. At 1e-6, it is then 1.2 times as large when it is full, and
+up to 2.8 times just after it has grown, but 3.5 times the first time. At
+1%, these figures are 1.7, 3.6 and 4.5 times.
 
 With several modules, a lookup of an absent key still reads about one
-cache line, but that of a present key reads one line of each module.
+cache line, but a lookup of a present key one line of each module.
 `bloomline help build` says when to choose fewer or more.
 
 The JSON object has keys, modules, blocks (of all modules), bytes,

@@ -34,7 +34,7 @@ use crate::states::grow;
 #[command(after_long_help = "\
 Like `awk '!seen[$0]++'`, in the memory of a filter. Drops repeated lines, and
 keeps the order. A new line is dropped too with a probability of at most --fpr,
-one in a million by default. --dropped writes the dropped lines to a file; a
+one in a million by default. --dropped writes the dropped lines to a file. A
 line that is there, but was never printed, was lost:
 
   bloomline dedup --dropped dropped.txt log.txt >once.txt
@@ -55,8 +55,8 @@ keys of the printed lines, --fpr, --keys, and the key options (--column, --crlf
 and the like). Later runs may omit --fpr and --keys; other values or other key
 options are an error. FILE is written at the end, on Ctrl-C, and when dedup
 stops because a line cannot be read or the filter is full, but not when output
-cannot be written: the next run prints the lines of that run again, and none is
-lost. Another run on FILE waits meanwhile.
+cannot be written. Then the next run prints the lines of that run again, and
+none is lost. A second run on FILE waits until the first one ends.
 
 A file that cannot be read is reported, the others are read, and the exit status
 is 2. --dropped replaces its file at the start. --summary writes an object of

@@ -19,8 +19,8 @@ use crate::state::{FPR, Filter, INITIAL_CAPACITY, State, grow_command};
 #[derive(Args)]
 #[command(after_long_help = "\
 A state that `dedup --keys` created is for a fixed number of keys. This makes it
-one that grows: later keys go into further filters, and lines that were printed
-stay dropped. The state is replaced unless you name another file with -o.
+one that grows, so later keys go into further filters, and lines that were
+printed stay dropped. The state is replaced unless you name a file with -o.
 
 With -o, a blocked or scalable filter, as of `build`, becomes a state: dedup
 then drops lines that have its keys.
