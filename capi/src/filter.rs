@@ -236,12 +236,12 @@ pub extern "C" fn bloomline_filter_prefetch(filter: Option<&Filter>, hash: u64) 
     }
 }
 
-/// Inserts all keys of `other` into `filter`, bit for bit as if they had been inserted one by one. If `other` has fewer
-/// blocks, they are repeated, so its keys fill `filter` as many times as it is larger. `filter` and `other` may be the
-/// same.
+/// Inserts all keys of `other` into `filter`. If both have as many blocks, the bits are the same as if the keys had been
+/// inserted one by one. If `other` has fewer, its blocks are repeated, so its keys fill `filter` as many times as it is
+/// larger. `filter` and `other` may be the same.
 ///
-/// Returns BLOOMLINE_MISMATCH if the blocks of `other` do not divide those of `filter`, or the filters differ in modules,
-/// k or seed. `filter` is then unchanged.
+/// Returns BLOOMLINE_MISMATCH if the number of blocks of `other` does not divide the number of `filter`, or the filters
+/// differ in modules, k or seed. `filter` is then unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_filter_union_with(filter: *mut Filter, other: *const Filter) -> Status {
     // SAFETY: this function's contract is the same.

@@ -389,8 +389,8 @@ macro_rules! combining_filter_class {
                     self.unite(other.py(), other.get())
                 }
 
-                /// Returns the union of one or more filters. It has the bits of one filter to which all their keys were
-                /// added.
+                /// Returns the union of one or more filters. If all have one size, it has the bits of one filter to
+                /// which all their keys were added.
                 #[staticmethod]
                 fn union(filters: &Bound<'_, PyAny>) -> PyResult<Self> {
                     union_of(filters, Self::copy, Self::unite)

@@ -291,12 +291,12 @@ bloomline_status_t bloomline_filter_contains_batch(const bloomline_filter_t *fil
 void bloomline_filter_prefetch(const bloomline_filter_t *filter, uint64_t hash);
 
 /**
- * Inserts all keys of `other` into `filter`, bit for bit as if they had been inserted one by one. If `other` has fewer
- * blocks, they are repeated, so its keys fill `filter` as many times as it is larger. `filter` and `other` may be the
- * same.
+ * Inserts all keys of `other` into `filter`. If both have as many blocks, the bits are the same as if the keys had been
+ * inserted one by one. If `other` has fewer, its blocks are repeated, so its keys fill `filter` as many times as it is
+ * larger. `filter` and `other` may be the same.
  *
- * Returns BLOOMLINE_MISMATCH if the blocks of `other` do not divide those of `filter`, or the filters differ in modules,
- * k or seed. `filter` is then unchanged.
+ * Returns BLOOMLINE_MISMATCH if the number of blocks of `other` does not divide the number of `filter`, or the filters
+ * differ in modules, k or seed. `filter` is then unchanged.
  */
 bloomline_status_t bloomline_filter_union_with(bloomline_filter_t *filter,
                                                const bloomline_filter_t *other);

@@ -185,7 +185,8 @@ class BloomFilter(_CombiningFilter):
         """Makes a filter of a chosen size instead of a false-positive rate."""
     @staticmethod
     def union(filters: Iterable[BloomFilter]) -> BloomFilter:
-        """Returns the union of one or more filters. It has the bits of one filter to which all their keys were added.
+        """Returns the union of one or more filters. If all have one size, it has the bits of one filter to which all
+        their keys were added.
         """
     def fold(self, factor: int) -> None:
         """Divides the size by `factor`, which must divide the number of blocks of each module. The filter is then, bit
@@ -337,7 +338,8 @@ class StandardBloomFilter(_CombiningFilter):
         """Makes a filter of a chosen size instead of a false-positive rate."""
     @staticmethod
     def union(filters: Iterable[StandardBloomFilter]) -> StandardBloomFilter:
-        """Returns the union of one or more filters. It has the bits of one filter to which all their keys were added.
+        """Returns the union of one or more filters. If all have one size, it has the bits of one filter to which all
+        their keys were added.
         """
     @property
     def size_bits(self) -> int:
