@@ -63,7 +63,7 @@ pub enum ErrorKind {
     Unsupported,
     /// The bytes are damaged, cut or joined, or hold values that no version writes. Rebuild the filter.
     Damaged,
-    /// Compact bytes and filters in memory have no checksum to verify. Rely on their container's.
+    /// Compact bytes and filters in memory have no checksum. Verify the checksum of their container.
     NoChecksum,
     /// The allocator refused memory. Free some, or make a smaller filter.
     OutOfMemory,

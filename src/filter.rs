@@ -372,9 +372,10 @@ impl BloomFilter {
     /// Inserts all keys of `other`, which is a `BloomFilter`, a view or an owned view. Copies nothing. For an
     /// `AtomicBloomFilter`, pass its `to_filter`.
     ///
-    /// If both have as many blocks, the bits are the same as if each key had been inserted here. If `other` has fewer, each of them is repeated, because its bits do not show in which of the larger
-    /// filter's blocks a key falls. So its keys fill this filter, and count in [`estimated_keys`](Self::estimated_keys),
-    /// as many times as this filter is larger. To unite with a larger filter, swap the two, or [fold](Self::fold) it.
+    /// If both have as many blocks, the bits are the same as if each key had been inserted here. If `other` has fewer,
+    /// each of them is repeated, because its bits do not show in which of the larger filter's blocks a key falls. So
+    /// its keys fill this filter, and count in [`estimated_keys`](Self::estimated_keys), as many times as this filter
+    /// is larger. To unite with a larger filter, swap the two, or [fold](Self::fold) it.
     ///
     /// There is no `|`, because filters of some sizes have no union, and an operator cannot return an error.
     ///

@@ -107,10 +107,10 @@ impl FilterPolicy {
 
     /// Bits for each distinct key of a filter of many keys, which has n modules, before rounding up.
     ///
-    /// The bytes of any filter are at most (keys × bits per key / 8 + 64·n + 2) / 0.93^(n − 1). The first sum is what
-    /// rounding to whole blocks adds. The division is for requested false-positive rates, where a filter has fewer
-    /// modules, and needs more bits, if rounding would cost what the further ones save. This is so for few keys, and
-    /// just below 0.05% for many too.
+    /// The bytes of any filter are at most (keys × bits per key / 8 + 64·n + 2) / 0.93^(n − 1). The 64·n + 2 bytes are
+    /// for rounding up to whole blocks. The division is for requested false-positive rates, because a filter has fewer
+    /// modules, and so needs more bits, where rounding would cost what further modules save. This happens for few keys,
+    /// and just below 0.05% also for many.
     pub fn bits_per_key(&self) -> f64 {
         self.builder.bits_per_key()
     }

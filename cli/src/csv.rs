@@ -1,7 +1,7 @@
 //! Rows of CSV, where fields can be quoted (RFC 4180).
 //!
 //! Rows end with a newline outside of quotes, and a CR before it belongs to the end. Only rows with a quote are parsed,
-//! because the others are lines, whose fields `keys.rs` finds much faster.
+//! because `keys.rs` finds the fields of rows without one much faster.
 #![forbid(unsafe_code)]
 
 use csv_core::{ReadFieldResult, Reader, ReaderBuilder, Terminator};
@@ -35,7 +35,7 @@ impl Csv {
 
     fn begin_row(&mut self) {
         self.reader.reset();
-        // Otherwise it would take the beginning of any row for that of the file, and remove a byte-order mark.
+        // Otherwise it would treat the beginning of any row as the file's, and remove a byte-order mark.
         self.reader.read_field(b"\n", &mut self.field);
     }
 

@@ -164,7 +164,7 @@ impl FilterFile {
                 anyhow!("{name}: not a bloomline file, or cut short (create one with `bloomline build`)")
             }
             ErrorKind::Damaged => anyhow!("{name}: {error} (rebuild it, or fetch it again)"),
-            // `main` adds the remedy if memory ran out, and the others say what to do.
+            // `main` adds the remedy if memory ran out, and the texts of all other kinds say what to do.
             _ => Error::new(error).context(name.clone()),
         }
     }

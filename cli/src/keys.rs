@@ -312,8 +312,8 @@ impl<'a> Keys<'a> {
         Some(&mut self.chunk)
     }
 
-    /// Shows the header of the first file only. Fails if another file has another one, because its rows would be printed
-    /// below that of the first.
+    /// Shows the header of the first file only. Fails if a later file has a different header, because its
+    /// rows would be printed below the first file's header.
     fn check_header(&mut self) -> Result<()> {
         let chunk = &mut self.chunk;
         let (file, n_before) = chunk.position;
@@ -497,7 +497,7 @@ impl<'a> Reader<'a> {
         anyhow!("{file}: line {line}: a quote is not closed (close it, or omit --csv)")
     }
 
-    /// Takes from a chunk what notes are about, after it was hashed.
+    /// Collects what notes report from a chunk that was hashed.
     fn take_notes(&mut self, chunk: &mut Chunk) {
         self.n_skipped += chunk.skipped.drain(..).count() as u64;
         if mem::take(&mut chunk.has_quoted_key) {

@@ -189,8 +189,8 @@ impl State {
         Some(enough - (dropped - 4.0 * dropped.sqrt()).max(0.0) as u64)
     }
 
-    /// How many new keys are dropped in the mean while the last `printed` ones are put in, by the model, and a little
-    /// more.
+    /// An upper bound, by the model, of how many new keys are dropped on average while the last `printed` ones are
+    /// inserted.
     pub fn expected_drops(&self, printed: u64) -> f64 {
         let filters = match &self.filter {
             Filter::Fixed(filter) => slice::from_ref(filter),

@@ -174,8 +174,8 @@ export class BloomView extends Handle {
   }
 
   /**
-   * Returns a new filter with the keys of both, in this filter's size. Throws if the number of blocks of `other` does not
-   * divide this filter's, or if they differ in seed, k or modules.
+   * Returns a new filter with the keys of both, in this filter's size. Throws if the number of blocks of `other` does
+   * not divide this filter's, or if they differ in seed, k or modules.
    */
   union(other: BloomView): BloomFilter {
     return new BloomFilter(this.raw.union(rawOf(other)));

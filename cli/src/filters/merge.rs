@@ -197,8 +197,8 @@ fn keys_in_both(union: &BloomFilter, ours: u64, theirs: u64) -> u64 {
     ours.saturating_add(theirs).min(most).max(ours).max(theirs)
 }
 
-/// Unites filters that [match](check_match). Of two states, the larger is folded to the size of the smaller, because the
-/// keys that a state takes are computed from its size, as if each filled it once.
+/// Unites filters that [match](check_match). Of two states, the larger is folded to the size of the smaller, because
+/// how many keys a state has room for is computed from its size, as if each key set its bits once.
 fn unite(ours: &mut BloomFilter, theirs: BloomView, are_states: bool) -> Result<()> {
     let [a, b] = [ours.n_blocks(), theirs.n_blocks()];
     let factor = if are_states { a.max(b) / a.min(b) } else { 1 };

@@ -455,8 +455,8 @@ fn say(fpr: f64, lines: u64, printed: u64, drops: f64) {
     if dropped == 0 {
         return note(format_args!("{counts} (FPR now {fpr_now})"));
     }
-    // It is as likely as not that no line is repeated, so that all that were dropped are new. Otherwise any number of
-    // repeats is as likely as any other.
+    // Assumes, before the run, that with probability 1/2 no line is repeated, so that all dropped lines are new, and
+    // that otherwise all numbers of repeats are equally likely.
     let odds = drops.exp_m1() + lines as f64 * drops.powf(dropped as f64);
     let wrong = if odds < 1.0 / 19.0 {
         "likely none".to_owned()

@@ -130,8 +130,8 @@ impl ScalableBloomFilter {
             series.of_modules(sizing::fpr(bits_per_key, k.get()).unwrap_or(1.0))
         };
         // The rate of all must cover what may still come, the keys that filters have room for and the filters of the
-        // series. Of filters with room, only the tightest is checked, because the model takes longer than many filters
-        // that someone forged take to read.
+        // series. Of the filters with room, only the one with the fewest bits per key is checked, because to evaluate
+        // the model for each of many forged filters would cost more than to read them.
         let (next, newest) = (usize::from(next), usize::from(next) - 1);
         let (mut rates, mut tightest) = (series.rate_from(next), (f64::INFINITY, 0));
         for (filter, load) in firsts().zip(loads().rev()).filter(|(_, load)| !load.is_full()) {
