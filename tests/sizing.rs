@@ -298,7 +298,7 @@ fn sizes_are_rounded_up_to_whole_blocks() {
     }
 }
 
-/// The size that [`Sizing::foldable`] makes of `n_blocks`.
+/// The size that [`Sizing::rounded_to_fold`] makes of `n_blocks`.
 fn foldable(n_blocks: usize) -> usize {
     let sizing = Sizing::new(n_blocks, 6).unwrap();
     let foldable = sizing.rounded_to_fold();
