@@ -129,8 +129,8 @@ impl BloomView<'_> {
     pub fn to_folded(&self, factor: usize) -> Result<BloomFilter, Error> {
         self.lanes.with_blocks(|Modules { blocks, module_blocks: n_blocks }| {
             if factor == 0 || !n_blocks.is_multiple_of(factor) {
-                let text = "{} blocks cannot be folded by {}: use a factor that divides them";
-                return Err(Error::argument(text, [n_blocks as u64, factor as u64]));
+                let text = "{} blocks cannot be folded by {}: use a factor that divides {}";
+                return Err(Error::argument(text, [n_blocks, factor, n_blocks].map(|n| n as u64)));
             }
             // No group of neighbours spans two modules.
             let mut folded = Blocks::zeroed(blocks.as_slice().len() / factor)?;

@@ -74,8 +74,8 @@ impl Sizing {
     pub fn with_modules(self, n_modules: usize) -> Result<Self, Error> {
         checked_modules(n_modules)?;
         if !self.n_blocks.is_multiple_of(n_modules) {
-            let text = "{} blocks cannot be divided among {} modules: use a multiple";
-            return Err(Error::argument(text, [self.n_blocks, n_modules].map(|n| n as u64)));
+            let text = "{} blocks cannot be divided among {} modules: use a multiple of {}";
+            return Err(Error::argument(text, [self.n_blocks, n_modules, n_modules].map(|n| n as u64)));
         }
         Ok(Self { n_modules, ..self })
     }

@@ -89,7 +89,7 @@ texts! {
     too_late(seed: u64):
         "seed {seed:#x} comes too late: set the seed before the first key, or after clearing the filter";
     not_folded(n_blocks: usize, factor: usize):
-        "{n_blocks} blocks cannot be folded by {factor}: use a factor that divides them";
+        "{n_blocks} blocks cannot be folded by {factor}: use a factor that divides {n_blocks}";
     probes(k: u32, most: u32): "probes per key must be 1 to {most}, not {k}";
     n_blocks(n_blocks: usize, most: u64): "a filter has 1 to {most} blocks of 64 bytes on this machine, not {n_blocks}";
     bits_per_key(value: impl Display): "bits per key must be above 0 and at most 64, not {value}";
@@ -101,7 +101,7 @@ texts! {
          filters";
     n_modules(n_modules: usize): "the number of modules must be 1 to 16, not {n_modules}";
     not_divided(n_blocks: usize, n_modules: usize):
-        "{n_blocks} blocks cannot be divided among {n_modules} modules: use a multiple";
+        "{n_blocks} blocks cannot be divided among {n_modules} modules: use a multiple of {n_modules}";
     one_module_of_a_bank(n_modules: usize):
         "a bank's filters have one module, not {n_modules}: rebuild the filter with a size for at most one module";
     one_module_of_counters(n_modules: usize):
