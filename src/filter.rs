@@ -518,7 +518,8 @@ impl BloomFilter {
     }
 
     /// Estimates how many distinct keys were inserted, from the bits. [`KeyEstimate`] describes the error, and when
-    /// there is no estimate. Also valid after [`union_with`](Self::union_with) and [`fold`](Self::fold), but not after
+    /// there is no estimate. Also valid after [`fold`](Self::fold), and after [`union_with`](Self::union_with) a filter
+    /// of this size, but not of a smaller one, whose keys count several times, and not after
     /// [`intersect_with`](Self::intersect_with). Reads the whole filter.
     #[must_use]
     pub fn estimated_keys(&self) -> Option<KeyEstimate> {

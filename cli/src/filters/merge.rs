@@ -23,8 +23,9 @@ use crate::state::{Filter, FilterView, State, grow_command};
 Filters that build made must have the same modules, k and seed, so build
 them with the same --keys and --fpr, or with --like. The result is then,
 bit for bit, the filter of all their keys. If sizes differ, the largest
-must be a multiple of each, and is the size of the result. The fewer
-blocks a filter has, the more its keys then raise the FPR.
+must be a multiple of each, so give it first, and is the size of the
+result. The fewer blocks a filter has, the more its keys then raise the
+FPR, and the more often they count where keys are estimated.
 
 Scalable filters must have the same k and seed; the false-positive rate
 is at most the sum of those requested. States of dedup become a state,
