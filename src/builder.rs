@@ -253,9 +253,19 @@ impl FilterBuilder {
         let size = |keys| size(keys as u64).map_err(|_| OutOfMemory { bytes: usize::MAX });
         let mut of_keys = size(self.len())?;
         let mut filter = self.empty(of_keys)?;
-        let (mut unchanged, mut new) = (Vec::new(), [false; PIECE]);
-        for hashes in self.hashes().flat_map(|hashes| hashes.chunks(PIECE)) {
-            let new = &mut new[..hashes.len()];
+        let mut unchanged = Vec::new();
+        // A large filter is filled by long batches, which prefetch. For a small one, their answers alone would cost a fifth.
+        let (mut few, mut many);
+        let answers: &mut [bool] = if self.len() <= PIECE {
+            few = [false; 512];
+            &mut few
+        } else {
+            many = [false; PIECE];
+            &mut many
+        };
+        let most = answers.len();
+        for hashes in self.hashes().flat_map(|hashes| hashes.chunks(most)) {
+            let new = &mut answers[..hashes.len()];
             filter.insert_batch_new(hashes, new);
             for (hashes, new) in hashes.chunks(64).zip(new.chunks(64)) {
                 if !new.iter().fold(true, |all, new| all & new) {

@@ -70,6 +70,7 @@ pub enum ErrorKind {
 }
 
 impl Error {
+    #[cold]
     pub(crate) fn new<const N: usize>(kind: ErrorKind, text: &'static str, given: [u64; N]) -> Self {
         let mut numbers = [0; 3];
         numbers[..N].copy_from_slice(&given);

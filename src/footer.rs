@@ -122,10 +122,10 @@ impl StandaloneFooter {
             let text = "a filter of {} modules cannot be asked by ranges: rebuild it with a size for at most one module";
             return Err(Error::argument(text, [self.n_modules.into()]));
         }
-        let wrong_size = Error::impossible("number of lanes", self.size);
-        let len = self.size.checked_mul(8).filter(|&len| len != 0).ok_or(wrong_size)?;
+        let wrong_size = || Error::impossible("number of lanes", self.size);
+        let len = self.size.checked_mul(8).filter(|&len| len != 0).ok_or_else(wrong_size)?;
         if !self.size.is_multiple_of(8) {
-            return if self.size < 64 { Ok(0..len) } else { Err(wrong_size) };
+            return if self.size < 64 { Ok(0..len) } else { Err(wrong_size()) };
         }
         let block = below(self.size / 8, hash);
         Ok(64 * block..64 * (block + 1))

@@ -79,17 +79,17 @@ pub(crate) fn read_standalone(
     let (body, footer) = split_filter(bytes, StandaloneKind::Blocked)?;
     let k = footer.probe_count(ProbeCount::new)?;
     footer.check_size(body)?;
-    let wrong_size = footer.wrong_size(body);
+    let wrong_size = || footer.wrong_size(body);
     if !footer.has_checksums {
         // The checksum of the only module is the footer's.
         let checksum = &bytes[body.len()..][StandaloneFooter::BODY_CHECKSUM];
-        return Ok((Lanes::new(body).ok_or(wrong_size)?, k, checksum.as_chunks().0, footer));
+        return Ok((Lanes::new(body).ok_or_else(wrong_size)?, k, checksum.as_chunks().0, footer));
     }
     let n_modules = footer.n_modules as usize;
-    let lanes_len = body.len().checked_sub(CHECKSUM_BYTES * n_modules).ok_or(wrong_size)?;
+    let lanes_len = body.len().checked_sub(CHECKSUM_BYTES * n_modules).ok_or_else(wrong_size)?;
     let (lanes, checksums) = body.split_at(lanes_len);
-    let blocks = BlockSlice::new(lanes.as_chunks().0).ok_or(wrong_size)?;
-    let modules = Modules::new(blocks, n_modules).ok_or(wrong_size)?;
+    let blocks = BlockSlice::new(lanes.as_chunks().0).ok_or_else(wrong_size)?;
+    let modules = Modules::new(blocks, n_modules).ok_or_else(wrong_size)?;
     footer::verify(checksums, footer.body_checksum)?;
     Ok((Lanes::Blocks(modules), k, checksums.as_chunks().0, footer))
 }
@@ -98,7 +98,7 @@ pub(crate) fn read_standalone(
 pub(crate) fn split_last_standalone(bytes: &[u8]) -> Result<(&[u8], &[u8]), Error> {
     let (before, footer) = split_filter(bytes, StandaloneKind::Blocked)?;
     let start = footer.body_len().and_then(|lanes| before.len().checked_sub(lanes));
-    let start = start.ok_or(footer.wrong_size(before))?;
+    let start = start.ok_or_else(|| footer.wrong_size(before))?;
     Ok(bytes.split_at(start))
 }
 

@@ -69,7 +69,7 @@ impl BankFooter {
         let n_blocks = usize::try_from(footer.size).ok().filter(|&n_blocks| n_blocks != 0);
         // The length of the bank's bytes, with known keys and footer, must not overflow.
         let fits = |n_blocks: &_| u64::checked_mul(*n_blocks as u64, stride as u64 + 8).is_some();
-        let n_blocks = n_blocks.filter(fits).ok_or(wrong_size(footer.size, before.len()))?;
+        let n_blocks = n_blocks.filter(fits).ok_or_else(|| wrong_size(footer.size, before.len()))?;
         let (seed, kernel) = (Seed::new(footer.seed), Kernel::active());
         let shape = Shape { n_blocks, slots, rows_len, stride, k, seed, kernel };
         let checksums = Checksums::of_footer(bytes.last_chunk().expect("a footer"));
