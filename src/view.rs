@@ -469,6 +469,8 @@ pub(crate) fn repeats(ours: Sizing, seed: Seed, other: &BloomView<'_>) -> Result
 /// Fails if a filter of this size and seed and `other` place keys differently.
 pub(crate) fn check_match(ours: Sizing, seed: Seed, other: &BloomView<'_>) -> Result<(), Error> {
     check_modules([ours.n_modules, other.n_modules()])?;
+    // First, because folding does not help if these differ.
+    check_placing([ours.k, other.k].map(ProbeCount::get), [seed, other.seed])?;
     let [ours_blocks, theirs_blocks] = [ours.n_blocks, other.n_blocks()].map(|n| n as u64);
     let (more, fewer) = (ours_blocks.max(theirs_blocks), ours_blocks.min(theirs_blocks));
     if more != fewer {
@@ -479,7 +481,7 @@ pub(crate) fn check_match(ours: Sizing, seed: Seed, other: &BloomView<'_>) -> Re
         let numbers = [ours_blocks, theirs_blocks, more / fewer];
         return Err(Error::new(ErrorKind::Mismatch, text, numbers));
     }
-    check_placing([ours.k, other.k].map(ProbeCount::get), [seed, other.seed])
+    Ok(())
 }
 
 /// Fails if two filters differ in their number of modules.
@@ -488,7 +490,7 @@ pub(crate) fn check_modules(modules: [usize; 2]) -> Result<(), Error> {
     check_same(modules.map(|n| n as u64), text)
 }
 
-/// Fails if two filters of one size differ in k or seed.
+/// Fails if two filters differ in k or seed.
 pub(crate) fn check_placing(k: [u32; 2], seeds: [Seed; 2]) -> Result<(), Error> {
     check_same(
         k.map(u64::from),

@@ -70,6 +70,8 @@ fn filters_that_do_not_match() {
     assert_errors! { Mismatch:
         filter.union_with(&of_blocks(9)) => different_size(8, 9, "blocks"),
         filter.union_with(&of_blocks(24)) => "filters of 8 and 24 blocks cannot be combined: fold the larger one by 3",
+        filter.union_with(&BloomFilter::with_blocks(24, 7).unwrap()) => different_k(6, 7),
+        filter.union_with(&of_blocks(24).with_seed(9).unwrap()) => different_seed(0, 9),
         filter.union_with(&of_modules(2, 4, 6)) => different_size(1, 2, "modules"),
         filter.union_with(&BloomFilter::with_blocks(8, 7).unwrap()) => different_k(6, 7),
         filter.union_with(&of_blocks(8).with_seed(9).unwrap()) => different_seed(0, 9),
