@@ -487,18 +487,18 @@ fn sizes_are_the_smallest_that_keep_the_fpr() {
     for keys in [0, 1, 2, 3, 10, 100, 1_000, 1_000_000, 100_000_000] {
         for fpr in [0.9, 0.5, 0.1, 0.01, 0.001, 1e-6] {
             let sizing = StandardSizing::for_fpr(keys, fpr).unwrap();
-            let rate = sizing.expected_fpr(keys.max(1) as u64);
+            let rate = sizing.expected_fpr(keys.max(1));
             assert!(rate <= fpr, "{keys} keys, {fpr}: {sizing:?} has {rate}");
-            let less = sizing.bit_len() - 2 - sizing.bit_len().min(keys as u64) / 10_000;
+            let less = sizing.bit_len() - 2 - sizing.bit_len().min(keys) / 10_000;
             if keys >= 100 {
-                let smaller = model_fpr(less, keys as u64, sizing.k()).unwrap();
+                let smaller = model_fpr(less, keys, sizing.k()).unwrap();
                 assert!(smaller > fpr, "{keys} keys, {fpr}: {sizing:?}, and {less} bits have {smaller}");
             }
         }
         let sizing = StandardSizing::for_bits_per_key(keys, 10.0).unwrap();
-        assert_eq!(sizing.bit_len(), 10 * keys.max(1) as u64);
+        assert_eq!(sizing.bit_len(), 10 * keys.max(1));
         let filter = of_bits_per_key(keys.min(1_000), 10.0).unwrap();
-        assert_eq!(filter.bit_len(), 10 * keys.clamp(1, 1_000) as u64);
+        assert_eq!(filter.bit_len(), 10 * keys.clamp(1, 1_000));
     }
 }
 
@@ -539,6 +539,6 @@ fn fprs_below_the_chance_of_equal_hashes_are_refused() {
     let least = lowest(&StandardSizing::for_fpr(billion, 5e-11).text());
     assert!((5.42e-11..5.43e-11).contains(&least) && StandardSizing::for_fpr(billion, least).is_ok());
     let sizing = StandardSizing::for_fpr(billion, 6e-11).unwrap();
-    assert!(sizing.expected_fpr(billion as u64) < 6e-12, "the FPR that remains for the bits");
+    assert!(sizing.expected_fpr(billion) < 6e-12, "the FPR that remains for the bits");
     assert!(StandardSizing::for_fpr(1_000, MIN_FPR / 2.0).is_err());
 }

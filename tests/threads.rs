@@ -95,7 +95,7 @@ fn a_new_key_is_new_to_at_least_one_thread() {
     let filter = AtomicBloomFilter::from(BloomFilter::with_bits_per_key(keys, 20.0).unwrap());
     let reported_new: Vec<AtomicUsize> = (0..keys).map(|_| AtomicUsize::new(0)).collect();
     let mut alone = filter.to_filter().unwrap();
-    let is_new: Vec<bool> = (0..keys).map(|i| alone.insert_hash(mix(i as u64))).collect();
+    let is_new: Vec<bool> = (0..keys).map(|i| alone.insert_hash(mix(i))).collect();
     at_once(|_| {
         for (i, count) in reported_new.iter().enumerate() {
             count.fetch_add(usize::from(filter.insert_hash(mix(i as u64))), Ordering::Relaxed);
@@ -105,7 +105,7 @@ fn a_new_key_is_new_to_at_least_one_thread() {
         // In one thread this key may be a false positive, but here it may come first and be new.
         assert!(count.load(Ordering::Relaxed) >= usize::from(is_new[i]) || !is_new[i], "key {i}");
     }
-    at_once(|_| assert!((0..keys).all(|i| !filter.insert_hash(mix(i as u64)))));
+    at_once(|_| assert!((0..keys).all(|i| !filter.insert_hash(mix(i)))));
 }
 
 #[test]

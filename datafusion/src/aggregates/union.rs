@@ -108,7 +108,9 @@ impl Unions {
         let Some(mut united) = filters.next() else { return Ok(None) };
         for filter in filters {
             united.union_with(&filter).map_err(|error| match united.seed() == filter.seed() {
-                true => exec_datafusion_err!("{NAME}: {error} (give bloom_filter the same expected_keys and fpr)"),
+                true => {
+                    exec_datafusion_err!("{NAME}: {error} (give bloom_filter the same expected_keys and fpr)")
+                }
                 false => failed(NAME, error),
             })?;
         }

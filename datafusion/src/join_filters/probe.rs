@@ -186,8 +186,9 @@ impl Filter {
             }
             hashes.extend_from_slice(column.values());
         }
-        let bits =
-            options.sizing(hashes.len()).and_then(|sizing| BloomFilter::with_sizing(sizing.rounded_to_fold()));
+        let bits = options
+            .sizing(hashes.len())
+            .and_then(|sizing| BloomFilter::with_sizing(sizing.rounded_to_fold()));
         let Ok(mut bits) = bits else { return Ok(None) };
         if memory.try_resize(bits.byte_len()).is_err() {
             return Ok(None);
