@@ -438,6 +438,13 @@ fn a_builder_has_the_kernel_the_memory_and_the_bits_per_key_that_were_asked_for(
     for bits_per_key in [10.5, 20.3] {
         assert_eq!(FilterPolicy::with_bits_per_key(bits_per_key).unwrap().bits_per_key(), bits_per_key);
     }
+    // A further module is made only if it saves at least 1% of the bits.
+    for (fpr, most_modules) in [(0.2667, 4), (0.03, 2), (0.001, 4), (4.96e-4, 4), (1e-6, 3)] {
+        let policy = FilterPolicy::with_fpr(fpr).unwrap().with_most_modules(most_modules).unwrap();
+        let many = bloomline::Sizing::for_fpr_within(100_000_000, fpr, most_modules).unwrap();
+        let of_many = many.byte_len() as f64 * 8.0 / 1e8;
+        assert!((of_many / policy.bits_per_key() - 1.0).abs() < 1e-5, "{fpr}: {of_many}");
+    }
 }
 
 #[test]

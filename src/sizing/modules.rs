@@ -92,7 +92,8 @@ pub(crate) struct PerKey {
 impl PerKey {
     /// The bits per key of a filter of many keys.
     pub(crate) fn of_many(&self) -> f64 {
-        (1..=self.n_modules).fold(f64::INFINITY, |least, n| least.min(self.bits[n - 1]))
+        let millionths = |bits| (bits * 1e6) as usize;
+        self.best(|_, bits| Ok(bits), millionths).unwrap_or(f64::INFINITY)
     }
 
     /// The best size among one for each number of modules, which `size` makes, given their number and bits per key.
