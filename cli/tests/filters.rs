@@ -647,6 +647,11 @@ fn plan_shows_the_modules_that_build_makes() {
         let more = Sizing::for_fpr(keys + 1 + keys / 10_000, 1e-4).unwrap();
         assert!(more.n_blocks() as u64 > n_blocks, "{figures}");
     }
+    // Few keys get other modules than many.
+    for (request, most) in [("1664 --fpr 7.3e-5", 626), ("7104 --fpr 1.65479e-3", 4_220)] {
+        let figures = plan(&format!("--bytes {request} --modules 3")).0;
+        assert!(figures["keys"].as_u64().unwrap() >= most, "{figures}");
+    }
     place.run("plan --keys 1e6 --fpr 1e-12 --plot p.svg").success();
     assert!(place.text("p.svg").contains("MB, 4 modules, k = "));
 }
