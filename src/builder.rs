@@ -120,7 +120,7 @@ impl FilterBuilder {
     }
 
     /// Reserves memory for `additional` more keys. Inserting as many cannot fail then. Without it, a new builder grows step
-    /// by step, which is a third of the cost of a filter of few keys. A builder that is used again keeps its first 64 KiB.
+    /// by step, which is a third of the cost of a filter of few keys. A builder that is used again keeps up to 128 KiB.
     ///
     /// # Errors
     ///
@@ -235,7 +235,10 @@ impl FilterBuilder {
         self.pieces = Vec::new();
         self.n_in_pieces = 0;
         self.hashes.clear();
-        self.hashes.shrink_to(PIECE);
+        // Not shrunk, because that could run out of memory.
+        if self.hashes.capacity() > 2 * PIECE {
+            self.hashes = Vec::new();
+        }
     }
 
     /// The hashes of the keys inserted, in slices, for other filters of the same keys.

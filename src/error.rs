@@ -59,7 +59,8 @@ pub enum ErrorKind {
     /// The bytes are not of this type of filter, or their end is missing. Open them as the type that the text names, or
     /// look for the right file.
     Unrecognized,
-    /// A newer version of this crate, or a faulty writer, made the bytes. Upgrade the reader, or rebuild the filter.
+    /// The bytes are of a newer version, or a different hash function placed the keys. Upgrade the reader, or rebuild the
+    /// filter.
     Unsupported,
     /// The bytes are damaged, cut or joined, or hold values that no version writes. Rebuild the filter.
     Damaged,

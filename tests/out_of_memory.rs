@@ -96,6 +96,8 @@ fn attempts<T: Debug>(make: impl Fn() -> Result<T, Error>) -> (T, usize) {
 
 fn builder_of(keys: u64, bits_per_key: f64) -> FilterBuilder {
     let mut builder = FilterBuilder::with_bits_per_key(bits_per_key).unwrap();
+    // In one piece, or in several.
+    builder.try_reserve(if bits_per_key > 10.0 { 2 * keys as usize } else { 0 }).unwrap();
     // Some keys twice, which needs more memory.
     (0..keys).chain(0..keys / 2).for_each(|key| builder.insert_hash(mix(key)));
     builder

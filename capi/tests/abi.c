@@ -549,8 +549,8 @@ static void null_and_malformed_bytes(void) {
   bool found = false;
   FAILS(BLOOMLINE_DECODE, "not 0", bloomline_view_from_compact(NULL, 0) == NULL);
   FAILS(BLOOMLINE_DECODE, "not 2", bloomline_view_from_compact(zeros, 2) == NULL);
-  FAILS(BLOOMLINE_DECODE, "0x00", bloomline_view_from_compact(zeros, 65) == NULL);
-  FAILS(BLOOMLINE_DECODE, "0x00", bloomline_view_from_compact_with_seed(zeros, 65, 1) == NULL);
+  FAILS(BLOOMLINE_DECODE, "not 0x0: ", bloomline_view_from_compact(zeros, 65) == NULL);
+  FAILS(BLOOMLINE_DECODE, "not 0x0: ", bloomline_view_from_compact_with_seed(zeros, 65, 1) == NULL);
   FAILS(BLOOMLINE_DECODE, "there are 0", bloomline_view_from_standalone(NULL, 0) == NULL);
   NULL_FAILS("bytes", bloomline_view_from_compact(NULL, 9) == NULL);
   NULL_FAILS("bytes", bloomline_view_from_compact_with_seed(NULL, 9, 1) == NULL);

@@ -298,8 +298,7 @@ void bloomline_filter_prefetch(const bloomline_filter_t *filter, uint64_t hash);
  * Returns BLOOMLINE_MISMATCH if the number of blocks of `other` does not divide the number of `filter`, or the filters
  * differ in modules, k or seed. `filter` is then unchanged.
  */
-bloomline_status_t bloomline_filter_union_with(bloomline_filter_t *filter,
-                                               const bloomline_filter_t *other);
+bloomline_status_t bloomline_filter_union_with(bloomline_filter_t *filter, const bloomline_filter_t *other);
 
 /**
  * Keeps in `filter` the keys that are possibly present in both filters. A key inserted into both is never lost.
