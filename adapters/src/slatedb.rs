@@ -407,7 +407,7 @@ impl Stored for OwnedView<AlignedBytes> {
 
 impl Stored for StandardBloomFilter {
     fn build(hashes: &mut FilterBuilder, bits_per_key: f64) -> Option<Self> {
-        let sizing = StandardSizing::for_bits_per_key(hashes.len(), bits_per_key).ok()?;
+        let sizing = StandardSizing::for_bits_per_key(hashes.len() as u64, bits_per_key).ok()?;
         let mut filter = Self::with_sizing(sizing).ok()?;
         hashes.hashes().for_each(|hashes| filter.insert_batch(hashes));
         Some(filter)

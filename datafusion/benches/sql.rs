@@ -151,7 +151,7 @@ async fn build(n: usize, rounds: usize) -> Result<()> {
     let (mut alone, mut times) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         let start = Instant::now();
-        let mut filter = BloomFilter::with_fpr(n, FPR).expect("a size that fits");
+        let mut filter = BloomFilter::with_fpr(n as u64, FPR).expect("a size that fits");
         let mut hashes = Vec::new();
         for batch in &batches {
             hashes.clear();

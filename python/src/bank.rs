@@ -191,13 +191,12 @@ impl FilterBank {
     }
 
     fn slot(&self, slot: &Bound<'_, PyAny>) -> PyResult<usize> {
-        arguments::read("slot", "an integer", slot).map_err(|error| {
-            if error.is_instance_of::<PyValueError>(slot.py()) {
-                let slots = self.__len__(slot.py());
-                return PyIndexError::new_err(format!("slot {slot} does not exist: the bank has {slots}"));
-            }
-            error
-        })
+        let slots = self.__len__(slot.py());
+        match arguments::read("slot", "an integer", slot) {
+            Ok(number) if number < slots => Ok(number),
+            Err(error) if !error.is_instance_of::<PyValueError>(slot.py()) => Err(error),
+            _ => Err(PyIndexError::new_err(format!("slot {slot} does not exist: the bank has {slots}"))),
+        }
     }
 }
 

@@ -208,7 +208,7 @@ def test_filters_that_cannot_be_combined():
     remedy = "cannot be combined: build both with one size"
     f = BloomFilter.with_bits_per_key(1_000, 10)
     other_k = BloomFilter.with_bits_per_key(500, 20, most_modules=1)
-    prime, double, modules = (BloomFilter.with_bits_per_key(*size) for size in ((1_050, 10), (2_048, 10), (500, 20)))
+    prime, double, modules = (BloomFilter.with_bits_per_key(*size) for size in ((1_050, 10), (2_000, 10), (500, 20)))
     f.add("ant")
     before = f.to_bytes()
     for other, text in (

@@ -27,9 +27,9 @@ fn number_after(words: &str, text: &str) -> f64 {
     rest.split([' ', ',', ':']).next().and_then(|number| number.parse().ok()).expect("a number")
 }
 
-/// The lowest rate that an error names.
+/// The lowest rate that an error names, or 1 if none below is in reach.
 pub fn lowest(text: &str) -> f64 {
-    number_after("request at least ", text)
+    if text.contains("as any below 1 is") { 1.0 } else { number_after("request at least ", text) }
 }
 
 /// Whether this number follows these words in an error's text.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
-use bloomline::{mix, sizing};
+use bloomline::mix;
+use bloomline::sizing::standard::StandardSizing;
 use bloomline_adapters::{Bloomline, BloomlineStandard};
 use slatedb::admin::AdminBuilder;
 use slatedb::compactor::{CompactionScheduler, CompactionSchedulerSupplier};
@@ -42,7 +43,8 @@ struct Filter {
 }
 
 fn filters() -> Result<Vec<Filter>> {
-    let bits_of_equal_fpr = sizing::bits_per_key(sizing::standard::fpr(10.0, 6)?)?;
+    let fpr = StandardSizing::new(10_000_000, 6)?.expected_fpr(1_000_000);
+    let bits_of_equal_fpr = bloomline::sstable::FilterPolicy::with_fpr(fpr)?.bits_per_key();
     let rows: [(_, Vec<Arc<dyn FilterPolicy>>); 5] = [
         ("none".into(), vec![]),
         ("SlateDB's own, 10 bits per key".into(), vec![Arc::new(BloomFilterPolicy::new(10))]),

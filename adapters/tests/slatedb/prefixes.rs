@@ -89,7 +89,7 @@ fn filter_of(kind: Kind, bits_per_key: f64, entries: &BTreeSet<Bytes>) -> Vec<u8
             filter
         }
         Kind::Standard => {
-            let sizing = StandardSizing::for_bits_per_key(entries.len(), bits_per_key).unwrap();
+            let sizing = StandardSizing::for_bits_per_key(entries.len() as u64, bits_per_key).unwrap();
             let mut filter = StandardBloomFilter::with_sizing(sizing).unwrap();
             entries.for_each(|entry| _ = filter.insert(entry));
             filter.to_standalone()
