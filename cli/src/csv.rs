@@ -7,7 +7,8 @@
 use csv_core::{ReadFieldResult, Reader, ReaderBuilder, Terminator};
 use memchr::{memchr, memchr_iter};
 
-/// The byte-order mark at the beginning of a file, or nothing.
+/// The UTF-8 byte-order mark at the beginning of a file, or nothing. Editors on Windows write it first, to tell the
+/// encoding. A file with it and one without have the same keys.
 pub fn bom(bytes: &[u8]) -> &[u8] {
     const BOM: &[u8] = b"\xef\xbb\xbf";
     if bytes.starts_with(BOM) { BOM } else { b"" }

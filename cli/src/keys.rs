@@ -22,8 +22,6 @@ use crate::progress::Progress;
 use crate::signals::lock;
 use crate::streams::{self, stdin};
 
-/// Editors on Windows write it first, to tell the encoding. A file with it and one without have the same keys.
-const UTF_8_MARK: &[u8] = b"\xef\xbb\xbf";
 const UTF_16_MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
 
 /// Some whole lines of one file, with what ends them.
@@ -452,8 +450,8 @@ impl<'a> Reader<'a> {
                 "{}: is UTF-16 (pipe it through `iconv -f UTF-16 -t UTF-8`, or use --raw to read it as it is)",
                 self.file()
             );
-            if lines.starts_with(UTF_8_MARK) {
-                chunk.mark = UTF_8_MARK.len();
+            chunk.mark = csv::bom(lines).len();
+            if chunk.mark > 0 {
                 self.first_mark = if self.n_marks == 0 { file } else { self.first_mark };
                 self.n_marks += 1;
             }
