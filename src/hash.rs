@@ -265,7 +265,7 @@ mod tests {
         }
     }
 
-    /// As SECURITY.md says, a zero factor removes the seed from the product. This is part of the format, so it cannot
+    /// As docs/SECURITY.md says, a zero factor removes the seed from the product. This is part of the format, so it cannot
     /// be fixed within version 2.
     #[test]
     fn some_keys_have_one_hash_under_every_seed() {

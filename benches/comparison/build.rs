@@ -17,7 +17,7 @@ fn main() {
 
 /// Returns the version of RocksDB.
 fn compile() -> Result<String, String> {
-    let source = Path::new("../target/rocksdb");
+    let source = Path::new("../../target/rocksdb");
     // It must exist, because a watched path that is missing would run this script in every build.
     std::fs::create_dir_all(source).map_err(|error| error.to_string())?;
     println!("cargo::rerun-if-changed={}", source.display());

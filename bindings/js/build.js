@@ -13,10 +13,10 @@ process.chdir(import.meta.dirname);
 const run = (command, args, env = {}) =>
   execFileSync(command, args, { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, ...env } });
 
-const target = resolve(process.env.CARGO_TARGET_DIR ?? "../target", "js");
+const target = resolve(process.env.CARGO_TARGET_DIR ?? "../../target", "js");
 // Messages of panics would name the folders of this machine.
 const folders = {
-  [resolve("..")]: "bloomline",
+  [resolve("../..")]: "bloomline",
   [process.env.CARGO_HOME ?? `${homedir()}/.cargo`]: "cargo",
   [run("rustc", ["--print", "sysroot"]).trim()]: "rust",
 };
@@ -57,7 +57,7 @@ types(".");
 types("page");
 
 // npm leaves out links.
-for (const name of ["LICENSE-APACHE", "LICENSE-MIT"]) copyFileSync(`../${name}`, name);
+for (const name of ["LICENSE-APACHE", "LICENSE-MIT"]) copyFileSync(`../../${name}`, name);
 
 function types(project) {
   try {

@@ -22,7 +22,7 @@ capi() {
     else
         skip "valgrind" "it could not be installed"
     fi
-    step gcc -std=c99 "${strict[@]}" capi/tests/out_of_memory.c -o "$scratch/out-of-memory" "${shared[@]}"
+    step gcc -std=c99 "${strict[@]}" bindings/c/tests/out_of_memory.c -o "$scratch/out-of-memory" "${shared[@]}"
     step "$scratch/out-of-memory"
     step static_programs_are_small "${static[@]}"
     step beside_another_rust_library
@@ -34,8 +34,8 @@ capi() {
 # The commands as they stand, in a shell that knows nothing of this one.
 the_readme_installs_and_links() {
     mkdir -p "$scratch/readme" "$scratch/home"
-    sed '/^## Use/q' capi/README.md | fenced sh >"$scratch/readme.sh"
-    fenced c <capi/README.md >"$scratch/readme/ants.c"
+    sed '/^## Use/q' bindings/c/README.md | fenced sh >"$scratch/readme.sh"
+    fenced c <bindings/c/README.md >"$scratch/readme/ants.c"
     sed -i "s|^export|cd $scratch/readme\n&|" "$scratch/readme.sh"
     env -i PATH="$PATH" HOME="$scratch/home" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}" \
         CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" RUSTUP_HOME="${RUSTUP_HOME:-$HOME/.rustup}" \
@@ -51,13 +51,13 @@ all_functions_are_declared_exported_and_tested() {
         sort >"$declared"
     diff "$declared" <(nm -DP --defined-only "$lib.so" | awk '{ print $1 }' | sort)
     diff "$declared" <(nm -gP --defined-only "$lib.a" | awk 'NF > 1 { print $1 }' | sort)
-    diff /dev/null <(grep -oE "\b$names\b" capi/tests/abi.c | sort -u | comm -13 - "$declared")
+    diff /dev/null <(grep -oE "\b$names\b" bindings/c/tests/abi.c | sort -u | comm -13 - "$declared")
 }
 
 # `c_and_cxx OUTPUT ARGUMENT...`
 c_and_cxx() {
-    gcc -std=c99 "${strict[@]}" capi/tests/abi.c -o "$1-c" "${@:2}" -pthread
-    g++ -std=c++17 "${strict[@]}" -x c++ capi/tests/abi.c -x none -o "$1-cxx" "${@:2}" -pthread
+    gcc -std=c99 "${strict[@]}" bindings/c/tests/abi.c -o "$1-c" "${@:2}" -pthread
+    g++ -std=c++17 "${strict[@]}" -x c++ bindings/c/tests/abi.c -x none -o "$1-cxx" "${@:2}" -pthread
     "$1-c" tests/golden "$scratch/abi.bloom"
     "$1-cxx" tests/golden "$scratch/abi.bloom"
     BLOOMLINE_KERNEL=portable "$1-c" tests/golden "$scratch/abi.bloom" | grep -w portable
@@ -65,8 +65,8 @@ c_and_cxx() {
 
 static_programs_are_small() {
     local library=$prefix/lib/libbloomline.a
-    gcc capi/examples/filter.c -o "$scratch/small" -I"$prefix/include" "$library"
-    gcc capi/examples/filter.c -o "$scratch/small-static" "$@"
+    gcc bindings/c/examples/filter.c -o "$scratch/small" -I"$prefix/include" "$library"
+    gcc bindings/c/examples/filter.c -o "$scratch/small-static" "$@"
     "$scratch/small-static"
     ! find "$library" -size +5000000c | grep . && ! find "$scratch"/small* -size +1500000c | grep .
 }
@@ -76,8 +76,8 @@ beside_another_rust_library() {
     local toolchain
     for toolchain in $(rustup toolchain list | cut -d' ' -f1); do
         echo "$toolchain"
-        rustc "+$toolchain" --edition 2021 --crate-type staticlib capi/tests/beside/other.rs -o "$scratch/libother.a"
-        gcc capi/tests/beside/both.c -o "$scratch/both" "$scratch/libother.a" \
+        rustc "+$toolchain" --edition 2021 --crate-type staticlib bindings/c/tests/beside/other.rs -o "$scratch/libother.a"
+        gcc bindings/c/tests/beside/both.c -o "$scratch/both" "$scratch/libother.a" \
             -I"$prefix/include" "$prefix/lib/libbloomline.a" -lpthread -ldl
         "$scratch/both"
     done
@@ -87,32 +87,32 @@ the_installed_tree_can_be_moved_and_uninstalled() {
     local stage=$scratch/stage there=$scratch/not-there lib flags paths
     lib=usr/lib/$(gcc -print-multiarch)
     paths=(DESTDIR="$stage" PREFIX="$there/usr" LIBDIR="$there/$lib" INCLUDEDIR="$there/headers")
-    make -C capi install "${paths[@]}" >/dev/null
+    make -C bindings/c install "${paths[@]}" >/dev/null
     cp -a "$stage$there" "$scratch/moved"
     read -ra flags <<<"$(PKG_CONFIG_PATH=$scratch/moved/$lib/pkgconfig pkg-config --cflags --libs bloomline)"
     flags+=(-Wl,-rpath,"$scratch/moved/$lib")
-    gcc -std=c99 "${strict[@]}" capi/examples/filter.c -o "$scratch/filter" "${flags[@]}"
+    gcc -std=c99 "${strict[@]}" bindings/c/examples/filter.c -o "$scratch/filter" "${flags[@]}"
     "$scratch/filter"
 
     # The files of others stay.
     touch "$stage$there/headers/bloomline/other.h"
-    make -C capi uninstall "${paths[@]}" >/dev/null
+    make -C bindings/c uninstall "${paths[@]}" >/dev/null
     diff <(echo "$stage$there/headers/bloomline/other.h") <(find "$stage" -not -type d)
 }
 
 # In the moved tree, with the README's commands for CMake.
 cmake_and_leveldb() {
-    local user=$scratch/capi/tests/cmake
+    local user=$scratch/bindings/c/tests/cmake
     install cmake cmake make && leveldb_tools ||
         { skip "LevelDB's examples and CMake" "cmake or libleveldb-dev could not be installed"; return; }
     # The check `leveldb` compiles the class as C++17, with exceptions and RTTI.
-    g++ -std=c++11 -fno-exceptions -fno-rtti "${strict[@]}" capi/examples/leveldb.cc -o "$scratch/leveldb" \
+    g++ -std=c++11 -fno-exceptions -fno-rtti "${strict[@]}" bindings/c/examples/leveldb.cc -o "$scratch/leveldb" \
         "${shared[@]}" -lleveldb -Wl,-rpath,"$prefix/lib"
     "$scratch/leveldb" "$scratch/db"
 
-    cp --parents -t "$scratch" capi/tests/cmake/CMakeLists.txt capi/examples/filter.c
-    cp capi/examples/leveldb.c "$user/ants.c"
-    fenced cmake <capi/README.md >>"$user/CMakeLists.txt"
+    cp --parents -t "$scratch" bindings/c/tests/cmake/CMakeLists.txt bindings/c/examples/filter.c
+    cp bindings/c/examples/leveldb.c "$user/ants.c"
+    fenced cmake <bindings/c/README.md >>"$user/CMakeLists.txt"
     cmake -S "$user" -B "$user/build" -DCMAKE_PREFIX_PATH="$scratch/moved/usr" >/dev/null
     cmake --build "$user/build" >/dev/null
     "$user/build/bloomline"

@@ -2,7 +2,7 @@
 ## datafusion                  the functions for DataFusion: lints, tests, documentation
 datafusion() {
     command_line
-    enter datafusion
+    enter integrations/datafusion
     step cargo fmt --all --check
     step linted cargo test --locked --all-features
     step linted cargo build --locked --all-features --benches
@@ -10,7 +10,7 @@ datafusion() {
 
 ## ballista                    a cluster on this machine: a scheduler, executors and a client, each a process
 ballista() {
-    enter datafusion
+    enter integrations/datafusion
     step cargo fmt --all --check
     step cargo clippy --locked -p bloomline-ballista --all-targets -- -D warnings
     step cargo test --locked -p bloomline-ballista

@@ -23,9 +23,13 @@ docs() {
     links
     # The pages and what they link to, because mdbook would copy all files of the repository.
     mkdir "$folder"
-    files=('*.md' '*.svg' book.toml docs/theme capi/{examples,include} datafusion/ballista/src examples java/bench js/{page,src})
+    files=('*.md' '*.svg' docs/theme examples integrations/datafusion/ballista/src
+        bindings/{c/examples,c/include,java/bench,js/page,js/src})
     git ls-files -z "${files[@]}" | xargs -0 cp --parents -t "$folder"
-    cp js/page/page.js "$folder/js/page" || skip "the sizing page" "scripts/check js has not built it"
+    # mdbook wants them at the top, and links from there.
+    cp docs/book.toml "$folder"
+    sed 's,](,](docs/,; s,(docs/\.\./,(,' docs/SUMMARY.md >"$folder/SUMMARY.md"
+    cp bindings/js/page/page.js "$folder/bindings/js/page" || skip "the sizing page" "scripts/check js has not built it"
     rm -rf "$target/site"
     step mdbook build --dest-dir "$target/site" "$folder"
     cp -r "$target/doc" "$target/site/api"

@@ -1,7 +1,7 @@
 # Storage engines in Rust:
 ## engines                     the filter policies for SurrealKV, SlateDB and others: lints, tests, documentation, examples
 engines() {
-    enter adapters
+    enter integrations/engines
     step cargo fmt --check
     step linted cargo test --locked --all-features
     step linted cargo run --quiet --locked --all-features --example slatedb_prefixes
@@ -10,4 +10,4 @@ engines() {
 }
 
 ## engines_bench               compares them with the engines' own, and writes docs/engines.md
-engines_bench() { cargo bench --manifest-path adapters/Cargo.toml --locked --all-features --bench engines; }
+engines_bench() { cargo bench --manifest-path integrations/engines/Cargo.toml --locked --all-features --bench engines; }

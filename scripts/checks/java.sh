@@ -9,7 +9,7 @@ java() {
         libraries+=:$jars/$name.jar
     done
     command_line
-    cd java
+    cd bindings/java
 
     mkdir -p "$classes"/{main,test}
     [ -n "${SPARK_HOME:-}" ] || echo "skipped: functions for Spark, because SPARK_HOME names no folder with Spark's jars"
@@ -44,7 +44,7 @@ java_jars() {
     mkdir -p "$target"
     javadoc -quiet -Xdoclint:all,-missing -Werror -d "$classes/doc" src/main/java/bloomline/*.java
     mkdir "$classes/main/META-INF"
-    cp ../LICENSE-* "$classes/main/META-INF"
+    cp ../../LICENSE-* "$classes/main/META-INF"
     jar --create --file "$target/bloomline-$version.jar" --manifest manifest.txt -C "$classes/main" .
     jar --create --file "$target/bloomline-$version-javadoc.jar" -C "$classes/doc" .
     jar --create --file "$target/bloomline-$version-sources.jar" -C src/main/java .

@@ -11,17 +11,17 @@ js() {
     CHROMIUM=$(command -v chromium google-chrome | head -1)
     export CHROMIUM=${CHROMIUM:-/none}
 
-    step cargo fmt --manifest-path js/wasm/Cargo.toml --all --check
-    step cargo clippy --quiet --manifest-path js/wasm/Cargo.toml --target wasm32-unknown-unknown -- -D warnings
+    step cargo fmt --manifest-path bindings/js/wasm/Cargo.toml --all --check
+    step cargo clippy --quiet --manifest-path bindings/js/wasm/Cargo.toml --target wasm32-unknown-unknown -- -D warnings
     command_line
-    step npm --prefix js run page
-    step npm --prefix js test
-    echo "$(gzip -9c js/dist/bloomline.js | wc -c) bytes compressed"
+    step npm --prefix bindings/js run page
+    step npm --prefix bindings/js test
+    echo "$(gzip -9c bindings/js/dist/bloomline.js | wc -c) bytes compressed"
 
-    version=$(node -p 'require("./js/package.json").version')
+    version=$(node -p 'require("./bindings/js/package.json").version')
     mkdir -p "$target/npm"
-    step npm pack ./js --loglevel=error --pack-destination "$target/npm"
-    tar -czf "$target/npm/bloomline-page-$version.tar.gz" -C js --transform "s,^page,bloomline-page-$version," \
+    step npm pack ./bindings/js --loglevel=error --pack-destination "$target/npm"
+    tar -czf "$target/npm/bloomline-page-$version.tar.gz" -C bindings/js --transform "s,^page,bloomline-page-$version," \
         page/{index.html,page.css,page.js}
 }
 

@@ -12,7 +12,7 @@ leveldb() {
 
 # `leveldb_tests SOURCE KEYS-UNDER-SANITIZERS KEYS-UNDER-VALGRIND`
 leveldb_tests() {
-    local source=capi/tests/$1 program=$scratch/${1/./-}
+    local source=bindings/c/tests/$1 program=$scratch/${1/./-}
     leveldb_build "$program" "$source" -O2
     step "$program"
     leveldb_build "$program-watched" "$source" -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined
@@ -33,7 +33,7 @@ leveldb_suite() {
     for version in 1.23 7ee830d02b623e8ffe0b95d59a74db1e58da04c5; do
         leveldb_source "$version" ||
             { skip "the tests of LevelDB $version" "its sources could not be downloaded"; continue; }
-        step make -C capi/tests/suite --keep-going --jobs="$(nproc)" --no-print-directory \
+        step make -C bindings/c/tests/suite --keep-going --jobs="$(nproc)" --no-print-directory \
             SOURCES="$scratch/leveldb-$version" BUILD="$(mktemp -d -p "$scratch")" \
             LIBRARY="$(realpath "${CARGO_TARGET_DIR:-target}/capi/libbloomline.a")"
     done
@@ -56,10 +56,10 @@ leveldb_bench() {
     # A comparison that fails leaves its databases.
     export TMPDIR=$scratch
     for name in fpr policy readmissing; do
-        leveldb_build "$scratch/$name" "capi/bench/leveldb_$name.cc" -O2
+        leveldb_build "$scratch/$name" "bindings/c/bench/leveldb_$name.cc" -O2
     done
     {
-        sed -e "s|{date}|$(date -u +%F)|" -e "s|{cpu}|$(scripts/cpu)|" capi/bench/leveldb.txt
+        sed -e "s|{date}|$(date -u +%F)|" -e "s|{cpu}|$(scripts/cpu)|" bindings/c/bench/leveldb.txt
         "$scratch/fpr" "$scratch/leveldb.svg"
         "$scratch/policy"
         "$scratch/readmissing" "$keys" random
@@ -84,6 +84,6 @@ install_headers() {
 leveldb_build() {
     local compiler=(g++ -std=c++17)
     [[ $2 != *.c ]] || compiler=(gcc -std=c99)
-    "${compiler[@]}" -Wall -Wextra -Wpedantic -Werror "${@:3}" -I capi/include "$2" -o "$1" \
+    "${compiler[@]}" -Wall -Wextra -Wpedantic -Werror "${@:3}" -I bindings/c/include "$2" -o "$1" \
         "${CARGO_TARGET_DIR:-target}/capi/libbloomline.a" -lleveldb -lpthread -ldl -lm
 }

@@ -25,7 +25,7 @@ run() {
 }
 
 c_programs() {
-    local linker flags=(-Icapi/include "${CARGO_TARGET_DIR:-target}/capi/libbloomline.a" -lpthread -lm -ldl)
+    local linker flags=(-Ibindings/c/include "${CARGO_TARGET_DIR:-target}/capi/libbloomline.a" -lpthread -lm -ldl)
     local sources=(tests/link/{main,plugin}.c)
     cargo build --quiet --profile capi -p bloomline-capi
     gcc tests/link/host.c -o "$scratch/host" -ldl

@@ -3,9 +3,9 @@
 python() {
     linted python_environment test "the Python package"
     local bin=$scratch/venv/bin
-    step cargo fmt --manifest-path python/Cargo.toml --check
+    step cargo fmt --manifest-path bindings/python/Cargo.toml --check
     command_line
-    PATH=${BLOOMLINE_CLI%/*}:$PATH step "$bin/python" -m pytest --quiet python
+    PATH=${BLOOMLINE_CLI%/*}:$PATH step "$bin/python" -m pytest --quiet bindings/python
 }
 
 ## spark                       the wheel and the jar in Spark, with two executors; pip downloads 460 MB
@@ -16,11 +16,11 @@ spark() {
     python_environment spark,test "Spark"
     SPARK_HOME=$("$bin/python" -c 'import pyspark; print(pyspark.__path__[0])')
     step spark_jar
-    BLOOMLINE_JAR=$scratch/bloomline.jar step "$bin/python" -m pytest --quiet python/tests/test_spark.py
+    BLOOMLINE_JAR=$scratch/bloomline.jar step "$bin/python" -m pytest --quiet bindings/python/tests/test_spark.py
 }
 
 spark_jar() {
-    (cd java && java_classes "$scratch/classes")
+    (cd bindings/java && java_classes "$scratch/classes")
     jar --create --file "$scratch/bloomline.jar" -C "$scratch/classes" .
 }
 
@@ -43,7 +43,7 @@ wheel() {
         { skip "the wheel for $1" "no installed toolchain has its standard library"; return; }
     # Zig links against glibc 2.17, and maturin fails if a newer symbol is needed.
     env -u RUSTFLAGS PATH="$bin:$PATH" RUSTUP_TOOLCHAIN="$toolchain" CARGO_INCREMENTAL=0 \
-        "$bin/maturin" build --quiet --release --locked --manifest-path python/Cargo.toml --target "$target" --zig \
+        "$bin/maturin" build --quiet --release --locked --manifest-path bindings/python/Cargo.toml --target "$target" --zig \
         --compatibility manylinux2014 --out "$wheels"
     # Only if the tags are those of manylinux2014, which has glibc 2.17, and of CPython 3.10 and later.
     file=$(ls "$wheels"/* | grep -E "abi3-manylinux(_2_17|2014)_$1\.manylinux(_2_17|2014)_$1\.whl" | grep cp310)
@@ -61,7 +61,7 @@ wheel() {
             --platform "manylinux2014_$1" --platform "manylinux_2_28_$1")
     fi
     "$bin/pip" install --quiet --target "$there/site" "${packages[@]}"
-    PYTHONPATH=$there/site "${python[@]}" --quiet python/tests/test_{goldens,keys,properties}.py
+    PYTHONPATH=$there/site "${python[@]}" --quiet bindings/python/tests/test_{goldens,keys,properties}.py
 }
 
 # `foreign_python CPU` unpacks this distribution's Python for another CPU in `$there`.
@@ -75,10 +75,10 @@ foreign_python() {
 }
 
 # `python_environment EXTRA WHAT` builds the wheel as its users do, without compiler flags of this machine, and installs
-# it with what EXTRA of `python/pyproject.toml` names. Skips WHAT, and fails, where that cannot be.
+# it with what EXTRA of `bindings/python/pyproject.toml` names. Skips WHAT, and fails, where that cannot be.
 python_environment() {
     new_venv || { skip "$2" "Python 3 has no venv here" && exit; }
-    step env -u RUSTFLAGS "$scratch/venv/bin/pip" install --quiet "./python[$1]"
+    step env -u RUSTFLAGS "$scratch/venv/bin/pip" install --quiet "./bindings/python[$1]"
 }
 
 # `python3` may be there without `venv`, as in Debian.

@@ -38,7 +38,7 @@ pack_crates() {
     mkdir "$scratch/sources"
     copy_sources "$scratch/sources"
     while read -r folder name; do
-        grep -q '^repository = ' "$folder/Cargo.toml" || echo "warning: $name: no \`repository\`: see RELEASING.md" >&2
+        grep -q '^repository = ' "$folder/Cargo.toml" || echo "warning: $name: no \`repository\`: see docs/releasing.md" >&2
         cargo package --quiet --allow-dirty --no-verify --target-dir "$scratch/target" "${patches[@]}" \
             --manifest-path "$scratch/sources/$folder/Cargo.toml" --package "$name" </dev/null
         unpacked=$scratch/unpacked/$name
@@ -59,7 +59,7 @@ in_package() {
 one_version() {
     local lock tag
     # Packages that are never published have version 0.0.0.
-    ! git grep -nE '^(version = |bloomline.* version = |  "version")' -- '*Cargo.toml' js/package.json |
+    ! git grep -nE '^(version = |bloomline.* version = |  "version")' -- '*Cargo.toml' bindings/js/package.json |
         grep -vF -e "\"$version\"" -e '"0.0.0"' || { echo "not version $version" >&2; return 1; }
     for lock in $(git ls-files '*Cargo.lock'); do
         cargo update --workspace --locked --quiet --manifest-path "${lock/%lock/toml}"
@@ -118,14 +118,14 @@ c_archive() {
     install make make && install pkg-config pkg-config ||
         { skip "the C libraries" "make or pkg-config could not be installed"; return; }
     name=libbloomline-$version-$(gcc -dumpmachine)
-    make -C capi CARGO="cargo --quiet" >/dev/null
-    make -C capi install DESTDIR="$stage" PREFIX="/$name" >/dev/null
-    cp LICENSE-* capi/README.md "$stage/$name"
+    make -C bindings/c CARGO="cargo --quiet" >/dev/null
+    make -C bindings/c install DESTDIR="$stage" PREFIX="/$name" >/dev/null
+    cp LICENSE-* bindings/c/README.md "$stage/$name"
     archive "$name"
     mkdir "$there"
     tar -xzf "$archives/$name.tar.gz" -C "$there" --strip-components=1
     read -ra flags <<<"$(PKG_CONFIG_PATH=$there/lib/pkgconfig pkg-config --cflags --libs bloomline)"
-    gcc capi/examples/filter.c -o "$scratch/filter" "${flags[@]}"
+    gcc bindings/c/examples/filter.c -o "$scratch/filter" "${flags[@]}"
     LD_LIBRARY_PATH=$there/lib "$scratch/filter"
 }
 

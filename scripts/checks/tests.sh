@@ -66,7 +66,7 @@ mutants() {
                 --exclude-re 'replace total_bytes|decompress.rs.*Interrupted with false' "$@"
             ;;
         # Without its feature, no engine's adapter is compiled. In debug builds, the engines take minutes for each mutant.
-        engines) set -- --dir adapters --all-features --profile release "$@" ;;
+        engines) set -- --dir integrations/engines --all-features --profile release "$@" ;;
         *) echo "no part $part: say core, neon, c, cli or engines" >&2; return 1 ;;
     esac
     [ "$part" = core ] || set -- --no-config --minimum-test-timeout 300 "$@"

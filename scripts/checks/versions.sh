@@ -26,12 +26,12 @@ versions() {
     oldest_rust Cargo.toml --all-features
     oldest_rust Cargo.toml --no-default-features
     # SlateDB needs a newer one.
-    oldest_rust adapters/Cargo.toml --locked --features rusty-leveldb,sstable,surrealkv
-    oldest_rust datafusion/Cargo.toml --locked
+    oldest_rust integrations/engines/Cargo.toml --locked --features rusty-leveldb,sstable,surrealkv
+    oldest_rust integrations/datafusion/Cargo.toml --locked
     oldest_dependencies
     install_cargo cargo-deny || { skip "licences and sources" "cargo-deny could not be installed"; return; }
-    for workspace in . adapters datafusion js/wasm python; do
-        step cargo deny --manifest-path "$workspace/Cargo.toml" --workspace --config deny.toml check licenses bans sources
+    for workspace in . integrations/engines integrations/datafusion bindings/js/wasm bindings/python; do
+        step cargo deny --manifest-path "$workspace/Cargo.toml" --workspace --config .cargo/deny.toml check licenses bans sources
     done
 }
 

@@ -92,7 +92,7 @@ fn main() -> Result<()> {
     let page = page(&rows);
     print!("{page}");
     if save {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
         fs::write(folder.join("banks.md"), page)?;
         fs::write(folder.join("plots/banks.svg"), plot(&rows))?;
     }

@@ -50,7 +50,7 @@ fn run_c(name: &str, arguments: &[&OsStr]) {
 #[test]
 fn abi() {
     let folder = tempfile::tempdir().unwrap();
-    let golden = Path::new(FOLDER).join("../tests/golden");
+    let golden = Path::new(FOLDER).join("../../tests/golden");
     run_c("abi", &[golden.as_ref(), folder.path().join("abi.bloom").as_ref()]);
 }
 

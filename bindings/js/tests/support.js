@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-export const GOLDEN = join(import.meta.dirname, "../../tests/golden");
+export const GOLDEN = join(import.meta.dirname, "../../../tests/golden");
 
 export const ANIMALS = ["ant", "bee", "cat"];
 export const NUMBERS = Array.from({ length: 1000 }, (_, i) => String(i));

@@ -1,4 +1,4 @@
-//! The WebAssembly under `js/src/`. JavaScript writes keys to memory of this module, and reads answers there. See
+//! The WebAssembly under `bindings/js/src/`. JavaScript writes keys to memory of this module, and reads answers there. See
 //! [`Staging`].
 
 use std::cell::RefCell;

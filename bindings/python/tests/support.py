@@ -13,7 +13,7 @@ import pytest
 
 from bloomline import BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 GOLDEN = ROOT / "tests" / "golden"
 FOOTER_BYTES = 64
 COPIES = [lambda f: f.copy(), copy.copy, copy.deepcopy,

@@ -34,7 +34,7 @@ fn goldens() -> Vec<Golden> {
     let unhex = |digits: &str| -> Vec<u8> {
         (0..digits.len()).step_by(2).map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap()).collect()
     };
-    let lines = include_str!("../../tests/golden/keys.tsv").lines().skip(1);
+    let lines = include_str!("../../../tests/golden/keys.tsv").lines().skip(1);
     let goldens: Vec<_> = lines
         .filter_map(|line| {
             let [type_, value, _, hash, _] = line.split('\t').collect::<Vec<_>>().try_into().unwrap();

@@ -2,7 +2,7 @@
 //! with a bank of all filters:
 //!
 //! ```text
-//! cargo run --release --manifest-path adapters/Cargo.toml --example object_store
+//! cargo run --release --manifest-path integrations/engines/Cargo.toml --example object_store
 //! ```
 //!
 //! A get first asks the filters, then reads the segments that possibly have the key, by up to 64 requests at once. The

@@ -2,7 +2,7 @@
 //! costs 5 ms:
 //!
 //! ```text
-//! cargo run --release --manifest-path adapters/Cargo.toml --features slatedb --example slatedb_prefixes
+//! cargo run --release --manifest-path integrations/engines/Cargo.toml --features slatedb --example slatedb_prefixes
 //! ```
 
 use std::sync::Arc;

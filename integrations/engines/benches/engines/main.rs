@@ -17,7 +17,7 @@ struct Arguments {
     #[arg(long)]
     quick: bool,
     /// Where to write engines.md
-    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs"))]
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"))]
     to: PathBuf,
     /// Passed by cargo
     #[arg(long, hide = true)]

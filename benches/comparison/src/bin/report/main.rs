@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn pages_are_what_the_report_writes() {
-        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
         let pages = Page::load_all(&docs.join("performance")).unwrap();
         assert!(!pages.is_empty());
         for (file, text) in written(&pages) {
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn the_readme_has_the_newest_figures() {
-        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
         let newest = &Page::load_all(&docs.join("performance")).unwrap()[0];
         let readme = fs::read_to_string(docs.join("../README.md")).unwrap();
         for text in newest.readme_rows().iter().chain([&newest.name, &newest.date]) {
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn pages_quote_the_measured_figures() {
-        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
         let pages = Page::load_all(&docs.join("performance")).unwrap();
         let figure = |machine: &str, contender: &str, table: &str, column: &str| {
             let page = pages.iter().find(|page| page.name == machine).expect("a machine");

@@ -17,7 +17,7 @@ import java.util.stream.Stream;
 
 /** The golden files and the command line, for several tests. */
 final class Support {
-    static final Path GOLDEN = Path.of("../tests/golden");
+    static final Path GOLDEN = Path.of("../../tests/golden");
     static final long SEED = 0x5eed;
     static final List<Function<ByteBuffer, Filter>> OPENERS =
             List.of(BloomView::fromStandalone, FilterBank::fromStandalone);
