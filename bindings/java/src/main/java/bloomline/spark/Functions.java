@@ -75,7 +75,7 @@ public final class Functions implements Function1<SparkSessionExtensions, BoxedU
     }
 
     private static Object constant(Expression argument, DataType type) {
-        Object value = argument.roundedToFold() ? cast(argument, type).eval(null) : null;
+        Object value = argument.foldable() ? cast(argument, type).eval(null) : null;
         check(value != null, "a filter's size is a constant, not " + argument.sql());
         return value;
     }
