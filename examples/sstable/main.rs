@@ -1,5 +1,5 @@
-//! Gets of missing and present keys from tables without filters, with standard Bloom filters (LevelDB has this kind) and
-//! with bloomline's.
+//! What a filter saves: gets of missing and present keys from tables without filters, with standard Bloom filters (LevelDB
+//! has this kind) and with bloomline's, and the time of lookups in the filters of many tables.
 //!
 //! ```text
 //! cargo run --release --example sstable -- [KEYS [BITS_PER_KEY]]      # default: 50000 10
@@ -9,18 +9,24 @@
 
 mod table;
 
+use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Instant;
 use std::{env, fs, process};
 
-use bloomline::hash_key;
 use bloomline::sizing::standard::StandardSizing;
 use bloomline::sstable::FilterPolicy;
 use bloomline::variants::StandardBloomFilter;
+use bloomline::{BloomFilter, Sizing, hash_key, mix};
 use table::{Result, Table};
 
 /// They overlap, as in level 0 of an LSM tree: a get may have to search all of them.
 const TABLES: usize = 4;
+/// As a server holds. With a million keys in four tables, they have 80 MB, more than most caches.
+const FILTERS: u64 = 256;
+const LOOKUPS: u64 = 1_000_000;
+/// At most, because without filters each reads four blocks.
+const MISSING: usize = 100_000;
 const ROUNDS: usize = 5;
 
 fn main() -> Result<ExitCode> {
@@ -28,33 +34,34 @@ fn main() -> Result<ExitCode> {
     let present = keys(arguments.next().map_or(Ok(50_000), |number| number.parse())?);
     let bits_per_key = arguments.next().map_or(Ok(10.0), |number| number.parse())?;
     // Each of these sorts right behind a present key.
-    let missing: Vec<_> = present.iter().map(|key| format!("{key}\n")).collect();
-    let databases = databases(&present, &FilterPolicy::with_bits_per_key(bits_per_key)?)?;
-    let mut rounds = [const { [Vec::new(), Vec::new()] }; 3];
-    for _ in 0..ROUNDS {
-        // Each round times all databases, so that other load on the machine slows all of them.
-        for (tables, rounds) in databases.iter().zip(&mut rounds) {
-            rounds[0].push(gets(tables, &missing)?);
-            rounds[1].push(gets(tables, &present)?);
-        }
-    }
+    let missing: Vec<_> = present.iter().take(MISSING).map(|key| format!("{key}\n")).collect();
+    let n = present.len();
+    let policy = FilterPolicy::with_bits_per_key(bits_per_key)?;
+    eprintln!("writing {n} keys to {TABLES} tables ...");
+    let databases = databases(&present, &policy)?;
 
-    let (n, tables, mut wrong, mut missing_ns) = (present.len(), databases[0].len(), 0, Vec::new());
-    println!("{n} keys in {tables} tables, files in memory; filters of {bits_per_key} bits per key\n");
-    println!("             false      a missing get        a present get      keys");
-    println!("filter     positives    reads        ns     reads        ns     lost");
-    for (name, rounds) in ["none", "standard", "bloomline"].iter().zip(&mut rounds) {
-        let [missing, present] = rounds.each_mut().map(|rounds| {
-            rounds.select_nth_unstable_by(ROUNDS / 2, |a: &Gets, b| a.ns.total_cmp(&b.ns)).1 // the median
-        });
-        print!("{name:10}{:9.2}%{:9.3}", 100.0 * missing.reads / tables as f64, missing.reads);
-        println!("{:10.0}{:10.3}{:10.0}{:9}", missing.ns, present.reads, present.ns, n - present.found);
+    println!("\n{n} keys in {TABLES} tables, filters of {bits_per_key} bits per key\n");
+    println!("             false     data blocks read by a get of a      keys");
+    println!("filter     positives     missing key    present key        lost");
+    let (mut wrong, mut missing_gets) = (0, Vec::new());
+    for (name, tables) in ["none", "standard", "bloomline"].iter().zip(&databases) {
+        let (missing, present) = (gets(tables, &missing)?, gets(tables, &present)?);
+        print!("{name:10}{:9.2}%{:16.3}", 100.0 * missing.reads / TABLES as f64, missing.reads);
+        println!("{:15.3}{:12}", present.reads, n - present.found);
         wrong += n - present.found + missing.found;
-        missing_ns.push(missing.ns);
+        missing_gets.push(missing);
     }
-    let [of_none, of_standard] = [0, 1].map(|i| 100.0 * missing_ns[2] / missing_ns[i]);
-    println!("\nWith bloomline, a get of a missing key needs {of_none:.1}% of the time without filters,");
-    println!("and {of_standard:.0}% of the time with standard filters of the same size.");
+    let [none, _, bloomline] = &missing_gets[..] else { unreachable!("of three databases") };
+    println!(
+        "\nBloomline's filters spare a get of a missing key {:.1}% of its reads,",
+        100.0 * (1.0 - bloomline.reads / none.reads)
+    );
+    println!("and it takes {:.1}% of the time.", 100.0 * bloomline.ns / none.ns);
+
+    eprintln!("\nfilling the filters of {FILTERS} such tables ...");
+    let [standard, bloomline] = lookups(n.div_ceil(TABLES) as u64, &policy)?;
+    println!("\nIn {FILTERS} filters of such tables, a lookup takes {bloomline:.1} ns,");
+    println!("and in standard filters {standard:.1} ns.");
     Ok(ExitCode::from(u8::from(wrong > 0)))
 }
 
@@ -109,4 +116,29 @@ fn gets(tables: &Tables, keys: &[String]) -> Result<Gets> {
     }
     let (ns, n) = (start.elapsed().as_nanos() as f64, keys.len() as f64);
     Ok(Gets { found, reads: (reads() - reads_before) as f64 / n, ns: ns / n })
+}
+
+/// Nanoseconds per lookup of an absent key in one of many filters, standard ones and bloomline's: the median of rounds.
+fn lookups(keys: u64, policy: &FilterPolicy) -> Result<[f64; 2]> {
+    let mut standard =
+        StandardBloomFilter::with_sizing(StandardSizing::for_bits_per_key(keys, policy.bits_per_key())?)?;
+    let mut blocked = BloomFilter::with_sizing(Sizing::for_bits_per_key(keys, policy.bits_per_key())?)?;
+    (0..keys).map(mix).for_each(|hash| _ = (standard.insert_hash(hash), blocked.insert_hash(hash)));
+    // Tables of the same keys do as well: their filters lie in memory of their own.
+    let (standard, blocked) = (vec![standard; FILTERS as usize], vec![blocked; FILTERS as usize]);
+    let mut rounds = [[0.0; ROUNDS]; 2];
+    for round in 0..ROUNDS {
+        // Each round times both, so that other load on the machine slows both.
+        rounds[0][round] = ns(keys, |filter, hash| standard[filter].contains_hash(hash));
+        rounds[1][round] = ns(keys, |filter, hash| blocked[filter].contains_hash(hash));
+    }
+    Ok(rounds.map(|mut ns| *ns.select_nth_unstable_by(ROUNDS / 2, f64::total_cmp).1))
+}
+
+/// Nanoseconds per call, with a filter in random order and the hash of an absent key.
+fn ns(keys: u64, contains: impl Fn(usize, u64) -> bool) -> f64 {
+    let start = Instant::now();
+    let absent = (keys..keys + LOOKUPS).map(mix);
+    black_box(absent.filter(|&hash| contains((hash % FILTERS) as usize, hash)).count());
+    start.elapsed().as_nanos() as f64 / LOOKUPS as f64
 }
