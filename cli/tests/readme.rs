@@ -14,7 +14,7 @@ fn the_sessions_in_the_readme() {
     let place = Place::new();
     let programs = Path::new(program()).parent().expect("a directory");
     let examples = programs.join("examples");
-    assert!(examples.join("lines").exists(), "first, cargo build -p bloomline-cli --example lines");
+    assert!(examples.join("lines").exists(), "first, cargo build --example lines");
     let run = |command: &str| {
         let paths = format!("PATH={}:{}:$PATH", programs.display(), examples.display());
         let output = place.shell(format!("{paths}; {{ {command}; }} 2>&1")).output().expect("a shell");

@@ -40,7 +40,7 @@ fn main() -> Result<ExitCode> {
     eprintln!("writing {n} keys to {TABLES} tables ...");
     let databases = databases(&present, &policy)?;
 
-    println!("\n{n} keys in {TABLES} tables, filters of {bits_per_key} bits per key\n");
+    println!("{n} keys in {TABLES} tables, filters of {bits_per_key} bits per key\n");
     println!("             false     data blocks read by a get of a      keys");
     println!("filter     positives     missing key    present key        lost");
     let (mut wrong, mut missing_gets) = (0, Vec::new());

@@ -1,6 +1,10 @@
 # The command line:
 ## cli                         tests in release mode, where none is left out
-cli() { step cargo test -p bloomline-cli --release; }
+cli() {
+    # Its README's sessions use the example.
+    cargo build --release --quiet --example lines
+    step cargo test -p bloomline-cli --release
+}
 
 ## cli_bench                   compares time and memory of bloomline with those of awk and grep
 # LINES lines (30 million) of about 60 bytes, three in ten of them repeats, for dedup; a third of them to be found among
@@ -10,7 +14,7 @@ cli() { step cargo test -p bloomline-cli --release; }
 cli_bench() {
     install mawk mawk && install /usr/bin/time time ||
         { skip "comparing the command line" "mawk or time could not be installed"; return; }
-    cargo build --release --quiet -p bloomline-cli --bin bloomline --example lines
+    cargo build --release --quiet -p bloomline-cli -p bloomline-examples --bin bloomline --example lines
     local built=${CARGO_TARGET_DIR:-$root/target}/release rounds=${ROUNDS:-3} lines=${LINES:-30000000} round
     export LC_ALL=C PATH=$built:$built/examples:$PATH
     echo "Measured on $(date -u +%F), $(nproc) cores, $(scripts/cpu):"

@@ -1,8 +1,8 @@
 //! Test input: lines of about 60 bytes, three in ten a duplicate of an earlier one.
 //!
 //! ```text
-//! cargo run --release -p bloomline-cli --example lines -- 10000000 >lines.txt
-//! cargo run --release -p bloomline-cli --example lines -- 1000000 keys >keys.txt
+//! cargo run --release --example lines -- 10000000 >lines.txt
+//! cargo run --release --example lines -- 1000000 keys >keys.txt
 //! ```
 //!
 //! With `keys`, all lines are distinct, and every second one is among the lines printed without `keys`, if those are enough.
