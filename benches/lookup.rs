@@ -1,9 +1,9 @@
 //! What does one lookup cost? Absent and present keys, each kernel, filters in L1, in L2 and in memory.
 //!
 //! ```text
-//! cargo bench --bench lookup                    # all
-//! cargo bench --bench lookup -- 'absent/k=6/16KiB'
-//! cargo bench --bench lookup -- --test          # each once, without timing
+//! cargo bench -p bloomline-benches --bench lookup                    # all
+//! cargo bench -p bloomline-benches --bench lookup -- 'absent/k=6/16KiB'
+//! cargo bench -p bloomline-benches --bench lookup -- --test          # each once, without timing
 //! ```
 
 use std::hint::black_box;

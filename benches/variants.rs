@@ -3,9 +3,9 @@
 //! bits per key, but `two_modules` and `filter20` at 20.
 //!
 //! ```text
-//! cargo bench --bench variants                  # all
-//! cargo bench --bench variants -- 'absent/1MiB'
-//! cargo bench --bench variants -- --test        # each once, without timing
+//! cargo bench -p bloomline-benches --bench variants                  # all
+//! cargo bench -p bloomline-benches --bench variants -- 'absent/1MiB'
+//! cargo bench -p bloomline-benches --bench variants -- --test        # each once, without timing
 //! ```
 
 use std::hint::black_box;
