@@ -649,7 +649,8 @@ def damaged_anywhere(name, data):
     yield "less than a footer", data[-63:], "Unrecognized", "there are 63, and"
     yield "other bytes", bytes(200), "Unrecognized", "they end in 0x0000000000000000"
     yield "the first half", data[:len(data) // 2], "Unrecognized", ""
-    yield "the first byte is missing", data[1:], "Damaged", ""
+    wrong_size = "lanes of 8 bytes does not match the" if name.startswith("standalone") else ""
+    yield "the first byte is missing", data[1:], "Damaged", wrong_size
     yield "the last byte is missing", data[:-1], "Unrecognized", "they end in 0x"
     # The oldest filter of a scalable one is read last.
     left_over = "Unrecognized" if name.startswith("scalable") else "Damaged"
@@ -664,7 +665,9 @@ def damaged_anywhere(name, data):
         yield f"version {version}", forged(data, 40, bytes([version])), "Unsupported", f"of version {version},"
     yield "version 3 with its checksum elsewhere", put(data, 40 - FOOTER, b"\3"), "Unsupported", "of version 3,"
     yield "a reserved byte set", forged(data, 47, b"\1"), "Damaged", "cannot be "
-    for size in (0, 10, 1 << 32, 1 << 58, 1 << 61, (1 << 61) + 9, WORD):
+    # Also sizes that are right if their product wraps around.
+    large = [1 << shift for shift in (29, 31, 32, 58, 60, 61, 63)]
+    for size in (0, 10, *large, *(little(data[-FOOTER:][:8]) + size for size in large), (1 << 63) - 1, WORD - 7, WORD):
         yield f"a size of {size}", forged(data, 0, word(size)), "Damaged", ""
     if not name.startswith(("scalable", "frontier")):
         most = 64 if name.startswith("standard") else 16
@@ -683,9 +686,9 @@ def damaged_kinds(name, data):
     end = len(data) - FOOTER
     if name == "standalone-short-9.bin":
         yield "9 lanes of 10", with_body(data, data[:end] + bytes(8)), "Damaged", "size of 9 lanes of 8 bytes does not match the 80 bytes"
-        for lanes in (0, 65, 1001):
-            body = bytes(8 * lanes)
-            yield f"{lanes} lanes", forged(with_body(data, body), 0, word(lanes)), "Damaged", ""
+        # From 32 bytes on, the checksum is another algorithm.
+        for lanes, error in (0, "Damaged"), (65, "Damaged"), (1001, "Damaged"), *((n, "accepted") for n in (1, 3, 4, 5, 8)):
+            yield f"{lanes} lanes of ones", forged(with_body(data, b"\xff" * 8 * lanes), 0, word(lanes)), error, ""
         yield "a module of one", forged(data, 43, b"\1"), "Damaged", "the footer's reserved bytes cannot be 1"
         unrepeated = with_body(data, whole_blocks(whole([little(data[at:at + 8]) for at in range(0, end, 8)], 9)))
         yield "whole blocks, a longer form", forged(unrepeated, 0, word(72)), "accepted", ""
