@@ -613,6 +613,9 @@ def files_table(files):
 FOOTER = 64
 NAMES = {"standalone": "blocked filter", "standard": "standard filter", "counting": "counting filter",
          "scalable": "scalable filter", "frontier": "frontier", "bank": "filter bank"}
+# How errors name a size, where all languages name it alike.
+UNITS = {"standalone-short-9.bin": "lanes of 8 bytes", "standard-1024-bits.bin": "bits",
+         "counting-1-block.bin": "blocks of 256 counter bytes", "bank-3-slots.bin": "blocks of a bank"}
 REPRESENTATIVES = ["standalone-short-9.bin", "standalone-2-modules.bin", "standard-1024-bits.bin",
                    "counting-1-block.bin", "scalable-1-filter.bin", "frontier.bin", "bank-3-slots.bin"]
 
@@ -667,8 +670,9 @@ def damaged_anywhere(name, data):
     yield "a reserved byte set", forged(data, 47, b"\1"), "Damaged", "cannot be "
     # Also sizes that are right if their product wraps around.
     large = [1 << shift for shift in (29, 31, 32, 58, 60, 61, 63)]
-    for size in (0, 10, *large, *(little(data[-FOOTER:][:8]) + size for size in large), (1 << 63) - 1, WORD - 7, WORD):
-        yield f"a size of {size}", forged(data, 0, word(size)), "Damaged", ""
+    for size in (0, 10, 1 << 40, *large, *(little(data[-FOOTER:][:8]) + size for size in large), (1 << 63) - 1, WORD - 7, WORD):
+        says = f"size of {size} {UNITS[name]} does not match the {len(data) - FOOTER} bytes" if name in UNITS else ""
+        yield f"a size of {size}", forged(data, 0, word(size)), "Damaged", says
     if not name.startswith(("scalable", "frontier")):
         most = 64 if name.startswith("standard") else 16
         for k in (0, most + 1, 255):
@@ -687,7 +691,7 @@ def damaged_kinds(name, data):
     if name == "standalone-short-9.bin":
         yield "9 lanes of 10", with_body(data, data[:end] + bytes(8)), "Damaged", "size of 9 lanes of 8 bytes does not match the 80 bytes"
         # From 32 bytes on, the checksum is another algorithm.
-        for lanes, error in (0, "Damaged"), (65, "Damaged"), (1001, "Damaged"), *((n, "accepted") for n in (1, 3, 4, 5, 8)):
+        for lanes, error in *((n, "Damaged") for n in (0, 65, 70, 71, 1001)), *((n, "accepted") for n in (1, 3, 4, 5, 8)):
             yield f"{lanes} lanes of ones", forged(with_body(data, b"\xff" * 8 * lanes), 0, word(lanes)), error, ""
         yield "a module of one", forged(data, 43, b"\1"), "Damaged", "the footer's reserved bytes cannot be 1"
         unrepeated = with_body(data, whole_blocks(whole([little(data[at:at + 8]) for at in range(0, end, 8)], 9)))
@@ -696,16 +700,22 @@ def damaged_kinds(name, data):
         yield "a bit of the second module flipped", flipped(data, 64), "Damaged", "checksum is 0x"
         yield "a bit of the list of checksums flipped", flipped(data, end - 1), "Damaged", "checksum is 0x"
         yield "modules in the other order", data[64:128] + data[:64] + data[128:], "Damaged", "checksum is 0x"
-        for modules in (0, 17):
+        for modules in (0, 17, 255):
             yield f"{modules} modules", forged(data, 43, bytes([modules])), "Damaged", f"number of modules cannot be {modules}"
-        for modules in (1, 3, 16):
+        for at in range(44, 48):
+            found = 2 | 1 << 8 * (at - 43)
+            yield f"footer byte {at} set", forged(data, at, b"\1"), "Damaged", f"number of modules cannot be {found}"
+        for modules in (1, 3, 4, 5, 6, 16):
             yield f"{modules} modules", forged(data, 43, bytes([modules])), "Damaged", ""
         checksums = b"".join(word(xxh64(data[at:at + 64])) for at in (0, 64))
         yield "checksums of another seed", with_body(data, data[:128] + checksums, xxh64(checksums)), "Damaged", "checksum is 0x"
     elif name == "standard-1024-bits.bin":
-        yield "1023 bits, and a bit set beyond", forged(with_body(data, put(data[:end], 127, b"\x80")), 0, word(1023)), "Damaged", ""
+        yield "1023 bits, and a bit set beyond", forged(with_body(data, put(data[:end], 127, bytes([data[127] | 0x80]))), 0, word(1023)), "Damaged", "number of bits cannot be 1023"
+        yield "the last bit set", with_body(data, put(data[:end], 127, bytes([data[127] | 0x80]))), "accepted", ""
     elif name == "counting-1-block.bin":
-        yield "256 bytes more", with_body(data, data[:end] + bytes(256)), "Damaged", ""
+        for length, size in (8, 0), (64, 0), (255, 0), (257, 1), (320, 1), (512, 1):
+            says = f"size of {size} blocks of 256 counter bytes does not match the {length} bytes"
+            yield f"{length} bytes of {size} blocks", forged(with_body(data, bytes(length)), 0, word(size)), "Damaged", says
     elif name == "scalable-1-filter.bin":
         rows = end - 24
         loads = lambda keys, capacity: data[:rows] + word(keys) + word(capacity) + word(xxh64(word(keys) + word(capacity))) + data[end:]
@@ -731,7 +741,8 @@ def damaged_kinds(name, data):
         yield "a queue of 1 item", forged(data, 0, word(1)), "Damaged", "size of 1 queued items does not match"
         yield "a queue of 23 bytes", forged(data, 8, word(23)), "Damaged", ""
         yield "1 item accepted", forged(data, 16, word(1)), "Damaged", "accepted items cannot be 1"
-        yield "2^63 items accepted", forged(data, 16, word(1 << 63)), "Damaged", "accepted items cannot be"
+        for accepted in (1 << 63, WORD):
+            yield f"{accepted} items accepted", forged(data, 16, word(accepted)), "Damaged", f"accepted items cannot be {accepted}"
         yield "an item that the filter lacks", again(put(data[:22], 8, b"cow")), "Damaged", "queue item 0 is"
         yield "an item that is cut", again(word(3) + b"bee" + word(4) + b"cat"), "Damaged", ""
         yield "a filter that is damaged", with_body(data, data[:22] + flipped(filter_, 0)), "Damaged", "checksum is 0x"
@@ -739,9 +750,10 @@ def damaged_kinds(name, data):
         yield "a checksum flipped", flipped(data, 512), "Damaged", "region 0 is damaged"
         yield "the zeros of a region flipped", flipped(data, 560), "Damaged", "region 0 is damaged"
         yield "the known keys flipped", flipped(data, 576), "Damaged", "checksum is 0x"
-        yield "too many slots", forged(data, 8, word((1 << 24) + 1)), "Damaged", "number of slots cannot be 16777217"
-        for slots in (2, 4, 1 << 24):
-            yield f"{slots} slots", forged(data, 8, word(slots)), "Damaged", ""
+        for slots in ((1 << 24) + 1, 1 << 50, WORD - 1, WORD):
+            yield f"{slots} slots", forged(data, 8, word(slots)), "Damaged", f"number of slots cannot be {slots}"
+        for slots in (0, 2, 4, 9, 1 << 24):
+            yield f"{slots} slots", forged(data, 8, word(slots)), "Damaged", "size of 1 blocks of a bank does not match the"
         rows = bytes(byte | 0x80 for byte in data[:512])
         sealed = forged(data, 32, word(xxh64(data[576:600], xxh64(rows))))
         region = rows + word(xxh64(rows) + little(sealed[-16:-8])) + bytes(56)
