@@ -641,140 +641,147 @@ def with_body(data, body, checksum=None):
 
 
 def damaged_anywhere(name, data):
-    """What every reader of standalone bytes must refuse."""
-    yield "no bytes", b"", "Unrecognized", "there are 0, and"
-    yield "less than a footer", data[-63:], "Unrecognized", "there are 63, and"
-    yield "other bytes", bytes(200), "Unrecognized", "they end in 0x0000000000000000"
-    yield "the first half", data[:len(data) // 2], "Unrecognized", ""
+    """What every reader of standalone bytes must refuse: the case, the bytes, words of the text, and an error if it is
+    not "Damaged"."""
+    yield "no bytes", b"", "there are 0, and", "Unrecognized"
+    yield "less than a footer", data[-63:], "there are 63, and", "Unrecognized"
+    yield "other bytes", bytes(200), "they end in 0x0000000000000000", "Unrecognized"
+    yield "the first half", data[:len(data) // 2], "", "Unrecognized"
     wrong_size = "lanes of 8 bytes does not match the" if name.startswith("standalone") else ""
-    yield "the first byte is missing", data[1:], "Damaged", wrong_size
-    yield "the last byte is missing", data[:-1], "Unrecognized", "they end in 0x"
+    yield "the first byte is missing", data[1:], wrong_size
+    yield "the last byte is missing", data[:-1], "they end in 0x", "Unrecognized"
     # The oldest filter of a scalable one is read last.
     left_over = "Unrecognized" if name.startswith("scalable") else "Damaged"
-    yield "a byte more at the start", b"\0" + data, left_over, ""
-    yield "a byte more at the end", data + b"\0", "Unrecognized", "they end in 0x"
-    yield "twice", data * 2, left_over, ""
-    yield "a bit of the body flipped", flipped(data, 0), "Damaged", ""
+    yield "a byte more at the start", b"\0" + data, "", left_over
+    yield "a byte more at the end", data + b"\0", "they end in 0x", "Unrecognized"
+    yield "twice", data * 2, "", left_over
+    yield "a bit of the body flipped", flipped(data, 0)
     for at in (0, 8, 16, 24, 32, 41, 42, 43, 47, 48, 55):
-        yield f"a bit of footer byte {at} flipped", flipped(data, at - FOOTER), "Damaged", "the footer is damaged: its checksum is 0x"
-    yield "a bit of the magic flipped", flipped(data, -6), "Unrecognized", "they end in 0x"
+        says = "the footer is damaged: its checksum is 0x"
+        yield f"a bit of footer byte {at} flipped", flipped(data, at - FOOTER), says
+    yield "a bit of the magic flipped", flipped(data, -6), "they end in 0x", "Unrecognized"
     for version in (0, 1, 3, 255):
-        yield f"version {version}", forged(data, 40, bytes([version])), "Unsupported", f"of version {version},"
-    yield "version 3 with its checksum elsewhere", put(data, 40 - FOOTER, b"\3"), "Unsupported", "of version 3,"
-    yield "a reserved byte set", forged(data, 47, b"\1"), "Damaged", "cannot be "
+        yield f"version {version}", forged(data, 40, bytes([version])), f"of version {version},", "Unsupported"
+    yield "version 3 with its checksum elsewhere", put(data, 40 - FOOTER, b"\3"), "of version 3,", "Unsupported"
+    yield "a reserved byte set", forged(data, 47, b"\1"), "cannot be "
     # Also sizes that are right if their product wraps around.
-    large = [1 << shift for shift in (29, 31, 32, 58, 60, 61, 63)]
-    for size in (0, 10, 1 << 40, *large, *(little(data[-FOOTER:][:8]) + size for size in large), (1 << 63) - 1, WORD - 7, WORD):
+    large, right = [1 << shift for shift in (29, 31, 32, 58, 60, 61, 63)], little(data[-FOOTER:][:8])
+    for size in (0, 10, 1 << 40, *large, *(right + size for size in large), (1 << 63) - 1, WORD - 7, WORD):
         says = f"size of {size} {UNITS[name]} does not match the {len(data) - FOOTER} bytes" if name in UNITS else ""
-        yield f"a size of {size}", forged(data, 0, word(size)), "Damaged", says
+        yield f"a size of {size}", forged(data, 0, word(size)), says
     if not name.startswith(("scalable", "frontier")):
         most = 64 if name.startswith("standard") else 16
         for k in (0, most + 1, 255):
-            yield f"k of {k}", forged(data, 41, bytes([k])), "Damaged", f"the footer's k cannot be {k}"
-        yield "a hash id of 3", forged(data, 42, b"\3"), "Damaged", "the footer's hash id cannot be 3"
-        yield "another hash", forged(data, 24, word(1)), "Unsupported", "another hash function placed the keys"
-        yield "another checksum of the body", forged(data, 32, word(1)), "Damaged", "checksum is 0x"
+            yield f"k of {k}", forged(data, 41, bytes([k])), f"the footer's k cannot be {k}"
+        yield "a hash id of 3", forged(data, 42, b"\3"), "the footer's hash id cannot be 3"
+        yield "another hash", forged(data, 24, word(1)), "another hash function placed the keys", "Unsupported"
+        yield "another checksum of the body", forged(data, 32, word(1)), "checksum is 0x"
         if not name.startswith("bank"):
             for keys in (0, 1 << 63):
-                yield f"{keys} keys", forged(data, 8, word(keys)), "accepted", ""
+                yield f"{keys} keys", forged(data, 8, word(keys)), "", "accepted"
 
 
 def damaged_kinds(name, data):
     """What is wrong in files of one kind only."""
     end = len(data) - FOOTER
     if name == "standalone-short-9.bin":
-        yield "9 lanes of 10", with_body(data, data[:end] + bytes(8)), "Damaged", "size of 9 lanes of 8 bytes does not match the 80 bytes"
+        says = "size of 9 lanes of 8 bytes does not match the 80 bytes"
+        yield "9 lanes of 10", with_body(data, data[:end] + bytes(8)), says
         # From 32 bytes on, the checksum is another algorithm.
-        for lanes, error in *((n, "Damaged") for n in (0, 65, 70, 71, 1001)), *((n, "accepted") for n in (1, 3, 4, 5, 8)):
-            yield f"{lanes} lanes of ones", forged(with_body(data, b"\xff" * 8 * lanes), 0, word(lanes)), error, ""
-        yield "a module of one", forged(data, 43, b"\1"), "Damaged", "the footer's reserved bytes cannot be 1"
+        for lanes in (0, 1, 3, 4, 5, 8, 65, 70, 71, 1001):
+            error = "accepted" if 1 <= lanes <= 8 else "Damaged"
+            yield f"{lanes} lanes of ones", forged(with_body(data, b"\xff" * 8 * lanes), 0, word(lanes)), "", error
+        yield "a module of one", forged(data, 43, b"\1"), "the footer's reserved bytes cannot be 1"
         unrepeated = with_body(data, whole_blocks(whole([little(data[at:at + 8]) for at in range(0, end, 8)], 9)))
-        yield "whole blocks, a longer form", forged(unrepeated, 0, word(72)), "accepted", ""
+        yield "whole blocks, a longer form", forged(unrepeated, 0, word(72)), "", "accepted"
     elif name == "standalone-2-modules.bin":
-        yield "a bit of the second module flipped", flipped(data, 64), "Damaged", "checksum is 0x"
-        yield "a bit of the list of checksums flipped", flipped(data, end - 1), "Damaged", "checksum is 0x"
-        yield "modules in the other order", data[64:128] + data[:64] + data[128:], "Damaged", "checksum is 0x"
+        yield "a bit of the second module flipped", flipped(data, 64), "checksum is 0x"
+        yield "a bit of the list of checksums flipped", flipped(data, end - 1), "checksum is 0x"
+        yield "modules in the other order", data[64:128] + data[:64] + data[128:], "checksum is 0x"
         for modules in (0, 17, 255):
-            yield f"{modules} modules", forged(data, 43, bytes([modules])), "Damaged", f"number of modules cannot be {modules}"
+            yield f"{modules} modules", forged(data, 43, bytes([modules])), f"number of modules cannot be {modules}"
         for at in range(44, 48):
             found = 2 | 1 << 8 * (at - 43)
-            yield f"footer byte {at} set", forged(data, at, b"\1"), "Damaged", f"number of modules cannot be {found}"
+            yield f"footer byte {at} set", forged(data, at, b"\1"), f"number of modules cannot be {found}"
         for modules in (1, 3, 4, 5, 6, 16):
-            yield f"{modules} modules", forged(data, 43, bytes([modules])), "Damaged", ""
+            yield f"{modules} modules", forged(data, 43, bytes([modules]))
         checksums = b"".join(word(xxh64(data[at:at + 64])) for at in (0, 64))
-        yield "checksums of another seed", with_body(data, data[:128] + checksums, xxh64(checksums)), "Damaged", "checksum is 0x"
+        yield "checksums of another seed", with_body(data, data[:128] + checksums, xxh64(checksums)), "checksum is 0x"
     elif name == "standard-1024-bits.bin":
-        yield "1023 bits, and a bit set beyond", forged(with_body(data, put(data[:end], 127, bytes([data[127] | 0x80]))), 0, word(1023)), "Damaged", "number of bits cannot be 1023"
-        yield "the last bit set", with_body(data, put(data[:end], 127, bytes([data[127] | 0x80]))), "accepted", ""
+        last_set = with_body(data, put(data[:end], 127, bytes([data[127] | 0x80])))
+        yield "the last bit set", last_set, "", "accepted"
+        yield "1023 bits, and a bit set beyond", forged(last_set, 0, word(1023)), "number of bits cannot be 1023"
     elif name == "counting-1-block.bin":
         for length, size in (8, 0), (64, 0), (255, 0), (257, 1), (320, 1), (512, 1):
             says = f"size of {size} blocks of 256 counter bytes does not match the {length} bytes"
-            yield f"{length} bytes of {size} blocks", forged(with_body(data, bytes(length)), 0, word(size)), "Damaged", says
+            yield f"{length} bytes of {size} blocks", forged(with_body(data, bytes(length)), 0, word(size)), says
     elif name == "scalable-1-filter.bin":
         rows = end - 24
-        loads = lambda keys, capacity: data[:rows] + word(keys) + word(capacity) + word(xxh64(word(keys) + word(capacity))) + data[end:]
-        yield "a bit of the keys flipped", flipped(data, rows), "Damaged", "checksum is 0x"
-        yield "more keys than the capacity", loads(21, 20), "Damaged", "number of keys cannot be 21"
-        yield "a large capacity", loads(19, 1 << 40), "Damaged", "capacity of a filter cannot be"
-        yield "two filters", forged(data, 0, word(2)), "Damaged", ""
-        for rate in (0.0, -0.01, math.inf, math.nan):
-            yield f"a rate of all of {rate}", forged(data, 8, struct.pack("<d", rate)), "Damaged", "false-positive rate of all, in bits, cannot be"
-        for rate in (0.0, 1.0, 1e-9, math.nan):
-            yield f"a rate of {rate}", forged(data, 24, struct.pack("<d", rate)), "Damaged", "false-positive rate, in bits, cannot be"
-        for tightening in (0.4, 1.0, math.nan):
-            yield f"a tightening of {tightening}", forged(data, 32, struct.pack("<d", tightening)), "Damaged", "tightening, in bits, cannot be"
+        loads = lambda row: data[:rows] + row + word(xxh64(row)) + data[end:]
+        yield "a bit of the keys flipped", flipped(data, rows), "checksum is 0x"
+        yield "more keys than the capacity", loads(word(21) + word(20)), "number of keys cannot be 21"
+        yield "a large capacity", loads(word(19) + word(1 << 40)), "capacity of a filter cannot be"
+        yield "two filters", forged(data, 0, word(2))
+        for at, name, numbers in (
+            (8, "false-positive rate of all", (0.0, -0.01, math.inf, math.nan)),
+            (24, "false-positive rate", (0.0, 1.0, 1e-9, math.nan)), (32, "tightening", (0.4, 1.0, math.nan)),
+        ):
+            for number in numbers:
+                yield f"{name} of {number}", forged(data, at, struct.pack("<d", number)), f"{name}, in bits, cannot be"
         for capacity in (0, 1 << 40):
-            yield f"an initial capacity of {capacity}", forged(data, 16, word(capacity)), "Damaged", f"initial capacity cannot be {capacity}"
+            says = f"initial capacity cannot be {capacity}"
+            yield f"initial capacity of {capacity}", forged(data, 16, word(capacity)), says
         for at, value, says in ((41, 1, "growth"), (41, 17, "growth"), (42, 0, "index of the next filter"),
                                 (43, 2, "number of further modules")):
-            yield f"{says} of {value}", forged(data, at, bytes([value])), "Damaged", f"{says} cannot be {value}"
-        yield "a second module that is missing", forged(data, 43, b"\1"), "Damaged", ""
+            yield f"{says} of {value}", forged(data, at, bytes([value])), f"{says} cannot be {value}"
+        yield "a second module that is missing", forged(data, 43, b"\1")
     elif name == "frontier.bin":
         filter_ = data[22:end]
         again = lambda queue: forged(with_body(data, queue + filter_), 8, word(len(queue)))
-        yield "a queue of 1 item", forged(data, 0, word(1)), "Damaged", "size of 1 queued items does not match"
-        yield "a queue of 23 bytes", forged(data, 8, word(23)), "Damaged", ""
-        yield "1 item accepted", forged(data, 16, word(1)), "Damaged", "accepted items cannot be 1"
+        yield "a queue of 1 item", forged(data, 0, word(1)), "size of 1 queued items does not match"
+        yield "a queue of 23 bytes", forged(data, 8, word(23))
+        yield "1 item accepted", forged(data, 16, word(1)), "accepted items cannot be 1"
         for accepted in (1 << 63, WORD):
-            yield f"{accepted} items accepted", forged(data, 16, word(accepted)), "Damaged", f"accepted items cannot be {accepted}"
-        yield "an item that the filter lacks", again(put(data[:22], 8, b"cow")), "Damaged", "queue item 0 is"
-        yield "an item that is cut", again(word(3) + b"bee" + word(4) + b"cat"), "Damaged", ""
-        yield "a filter that is damaged", with_body(data, data[:22] + flipped(filter_, 0)), "Damaged", "checksum is 0x"
+            yield f"{accepted} items accepted", forged(data, 16, word(accepted)), f"accepted items cannot be {accepted}"
+        yield "an item that the filter lacks", again(put(data[:22], 8, b"cow")), "queue item 0 is"
+        yield "an item that is cut", again(word(3) + b"bee" + word(4) + b"cat")
+        yield "a filter that is damaged", with_body(data, data[:22] + flipped(filter_, 0)), "checksum is 0x"
     elif name == "bank-3-slots.bin":
-        yield "a checksum flipped", flipped(data, 512), "Damaged", "region 0 is damaged"
-        yield "the zeros of a region flipped", flipped(data, 560), "Damaged", "region 0 is damaged"
-        yield "the known keys flipped", flipped(data, 576), "Damaged", "checksum is 0x"
+        yield "a checksum flipped", flipped(data, 512), "region 0 is damaged"
+        yield "the zeros of a region flipped", flipped(data, 560), "region 0 is damaged"
+        yield "the known keys flipped", flipped(data, 576), "checksum is 0x"
         for slots in ((1 << 24) + 1, 1 << 50, WORD - 1, WORD):
-            yield f"{slots} slots", forged(data, 8, word(slots)), "Damaged", f"number of slots cannot be {slots}"
+            yield f"{slots} slots", forged(data, 8, word(slots)), f"number of slots cannot be {slots}"
         for slots in (0, 2, 4, 9, 1 << 24):
-            yield f"{slots} slots", forged(data, 8, word(slots)), "Damaged", "size of 1 blocks of a bank does not match the"
+            yield f"{slots} slots", forged(data, 8, word(slots)), "size of 1 blocks of a bank does not match the"
         rows = bytes(byte | 0x80 for byte in data[:512])
         sealed = forged(data, 32, word(xxh64(data[576:600], xxh64(rows))))
         region = rows + word(xxh64(rows) + little(sealed[-16:-8])) + bytes(56)
-        yield "bits of no slot", region + sealed[576:], "accepted", ""
+        yield "bits of no slot", region + sealed[576:], "", "accepted"
 
 
-def damaged_compact(files):
-    one, two = files["compact-1-block.bin"].data, files["compact-2-modules.bin"].data
-    yield "compact-1-block.bin", "no bytes", b"", "not 0: the bytes were cut"
+def damaged_compact(one, two):
+    yield one, "no bytes", b"", "not 0: the bytes were cut", "Unrecognized"
     for length in (1, 8, 24, 64):
-        yield "compact-1-block.bin", f"{length} bytes", one[:length], ""
+        yield one, f"{length} bytes", one[:length], "", "Unrecognized"
     for lanes in (0, 65, 71):
         length = 8 * lanes + 1
-        yield "compact-1-block.bin", f"{lanes} lanes", bytes(8 * lanes) + b"\x25", f"not {length}: the bytes were cut"
-    for trailer in (0x00, 0x15, 0x1f, 0x30, 0x35, 0x45, 0xff):
-        yield "compact-1-block.bin", f"trailer {trailer:#x}", put(one, -1, bytes([trailer])), f"not 0x{trailer:x}: the bytes were cut"
+        says = f"not {length}: the bytes were cut"
+        yield one, f"{lanes} lanes", bytes(8 * lanes) + b"\x25", says, "Unrecognized"
+    for data, trailers in (one, (0x00, 0x15, 0x1f, 0x30, 0x35, 0x45, 0xff)), (two, (0x26,)):
+        for trailer in trailers:
+            says = f"not 0x{trailer:x}: the bytes were cut"
+            yield data, f"trailer {trailer:#x}", put(data, -1, bytes([trailer])), says, "Unrecognized"
     for n_modules in (0, 1, 17):
-        yield "compact-2-modules.bin", f"{n_modules} modules", put(two, -2, bytes([n_modules])), None
-    yield "compact-2-modules.bin", "3 modules of 40 blocks", put(two, -2, b"\3"), ""
-    yield "compact-2-modules.bin", "trailer of one module", put(two, -1, b"\x26"), "not 0x26: the bytes were cut"
+        yield two, f"{n_modules} modules", put(two, -2, bytes([n_modules])), f"number of modules cannot be {n_modules}"
+    yield two, "3 modules of 40 blocks", put(two, -2, b"\3"), "", "Unrecognized"
 
 
 def damaged_table(files):
     """A change replaces the bytes from one offset to another."""
     rows = []
 
-    def add(case, reader, name, data, error, says):
+    def add(reader, name, case, data, says="", error="Damaged"):
         whole_ = files[name].data
         most = min(len(whole_), len(data))
         start = next((at for at in range(most) if whole_[at] != data[at]), most)
@@ -783,20 +790,18 @@ def damaged_table(files):
         rows.append([case, reader, name, str(start), str(end), data[start:len(data) - same].hex(), error, says])
 
     for name in REPRESENTATIVES:
-        for case, data, error, says in (*damaged_anywhere(name, files[name].data), *damaged_kinds(name, files[name].data)):
-            add(case, files[name].kind, name, data, error, says)
-        for reader in NAMES:
-            if reader != files[name].kind:
-                add("another kind", reader, name, files[name].data, "Unrecognized", f"bytes of a {NAMES[files[name].kind]}")
+        data, kind = files[name].data, files[name].kind
+        for row in (*damaged_anywhere(name, data), *damaged_kinds(name, data)):
+            add(kind, name, *row)
+        for reader in [reader for reader in NAMES if reader != kind]:
+            add(reader, name, "another kind", data, f"bytes of a {NAMES[kind]}", "Unrecognized")
+        add("compact", name, "standalone bytes", data, "", "Unrecognized")
     for reader in NAMES:
-        add("compact bytes", reader, "compact-100-blocks.bin", files["compact-100-blocks.bin"].data, "Unrecognized", "they end in 0x")
-    for name, case, data, says in damaged_compact(files):
-        if says is None:
-            add(case, "compact", name, data, "Damaged", f"number of modules cannot be {data[-2]}")
-        else:
-            add(case, "compact", name, data, "Unrecognized", says)
-    for name in REPRESENTATIVES:
-        add("standalone bytes", "compact", name, files[name].data, "Unrecognized", "")
+        name = "compact-100-blocks.bin"
+        add(reader, name, "compact bytes", files[name].data, "they end in 0x", "Unrecognized")
+    names = "compact-1-block.bin", "compact-2-modules.bin"
+    for whole_, *row in damaged_compact(*(files[name].data for name in names)):
+        add("compact", names[len(whole_) > 65], *row)
     return table(["case", "reader", "file", "from", "to", "bytes", "error", "says"], *rows)
 
 

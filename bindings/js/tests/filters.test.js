@@ -7,7 +7,9 @@ import { BloomFilter, BloomView, FilterBank, sizing } from "bloomline";
 import { ANIMALS, NUMBERS, filled, golden } from "./support.js";
 
 test("a size says what its filter will be", () => {
-  for (const size of [{ expectedKeys: 0 }, { expectedKeys: 12_345, fpr: 1e-4, mostModules: 4 }, { expectedKeys: 9, bitsPerKey: 20 }]) {
+  for (const size of [
+    { expectedKeys: 0 }, { expectedKeys: 12_345, fpr: 1e-4, mostModules: 4 }, { expectedKeys: 9, bitsPerKey: 20 },
+  ]) {
     const planned = sizing(size), { blocks, nModules, k } = planned;
     assert.equal(planned.bitsPerKey, (512 * blocks) / Math.max(size.expectedKeys, 1));
     if (size.fpr) assert(planned.fpr <= size.fpr && planned.fpr > 0);
@@ -211,5 +213,6 @@ test("estimates are passed on", () => {
   assert.deepEqual(one.estimatedUnion(two), both.estimatedKeys);
   assert(one.fillRatio > 0.006 && one.fillRatio < 0.008 && one.estimatedFpr < 1e-6 && one.estimatedFpr > 0);
   const full = filled({ blocks: 1, k: 6 }, NUMBERS);
-  assert.deepEqual([full.fillRatio, full.estimatedFpr, full.estimatedKeys, full.estimatedUnion(full)], [1, 1, undefined, undefined]);
+  assert.deepEqual([full.fillRatio, full.estimatedFpr], [1, 1]);
+  assert.deepEqual([full.estimatedKeys, full.estimatedUnion(full)], [undefined, undefined]);
 });

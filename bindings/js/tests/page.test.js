@@ -609,7 +609,9 @@ test("the drawn filter can be asked", async (t) => {
 test("damaged bytes and other kinds have the package's error", async (t) => {
   const page = await open(t);
   const bytes = golden("standalone-100-blocks.bin");
-  const damaged = [[], Buffer.from("text\n".repeat(99)), bytes.subarray(1), bytes.with(3_000, 255), golden("frontier.bin")];
+  const damaged = [
+    [], Buffer.from("text\n".repeat(99)), bytes.subarray(1), bytes.with(3_000, 255), golden("frontier.bin"),
+  ];
   await drop(page, "good.bloom", bytes);
   const message = (open) => refused(open, "no error").message;
   for (const [i, wrong] of damaged.entries()) {

@@ -20,8 +20,8 @@ export function golden(name) {
 
 /** The rows of a golden table, by the names of its columns. */
 export function table(name) {
-  const [names, ...lines] = readFileSync(join(GOLDEN, name), "utf8").trimEnd().split("\n").map((line) => line.split("\t"));
-  return lines.map((fields) => Object.fromEntries(names.map((name, i) => [name, fields[i]])));
+  const lines = readFileSync(join(GOLDEN, name), "utf8").split("\n").slice(0, -1).map((line) => line.split("\t"));
+  return lines.slice(1).map((fields) => Object.fromEntries(lines[0].map((name, i) => [name, fields[i]])));
 }
 
 /** The keys of keys.tsv: type, value, bytes in hexadecimal, and hashes under the seeds 0 and 0x5eed. */

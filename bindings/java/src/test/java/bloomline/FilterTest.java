@@ -49,6 +49,13 @@ class FilterTest {
                     assertTrue(found[i] && each.contains(keys[i]) && each.containsHash(hashes[i]), message);
                 }
             }
+            // Most of these keys are absent, so the answers differ, and their order shows.
+            long[] mixed = random.longs(20).toArray();
+            System.arraycopy(keys, 0, mixed, 3, Math.min(5, keys.length));
+            boolean[] answers = filter.containsKeys(mixed);
+            for (int i = 0; i < mixed.length; i++) {
+                assertEquals(filter.contains(mixed[i]), answers[i], message);
+            }
             BloomFilter small = new BloomFilter(folded.sizing(), filter.seed());
             Arrays.stream(hashes).forEach(small::insertHash);
             assertArrayEquals(small.toStandalone(), folded.toStandalone(), message);
@@ -123,8 +130,8 @@ class FilterTest {
         for (Runnable wrong : new Runnable[] {
             () -> new Sizing(0, 6), () -> new Sizing(-1, 6), () -> new Sizing(33_554_429, 6), () -> new Sizing(1, 0),
             () -> new Sizing(1, 17), () -> new Sizing(6, 6, 0), () -> new Sizing(34, 6, 17), () -> new Sizing(7, 6, 2),
-            () -> Sizing.forFpr(-1, 0.01), () -> Sizing.forBitsPerKey(-1, 9), () -> Sizing.forBitsPerKey(Long.MAX_VALUE, 64),
-            () -> Sizing.forFpr(2_000_000_000, 0.01), () -> new BloomFilter(1_000_000, 5.97e-13),
+            () -> Sizing.forFpr(-1, 0.01), () -> Sizing.forBitsPerKey(-1, 9), () -> new BloomFilter(1_000_000, 5.97e-13),
+            () -> Sizing.forBitsPerKey(Long.MAX_VALUE, 64), () -> Sizing.forFpr(2_000_000_000, 0.01),
         }) {
             assertThrows(IllegalArgumentException.class, wrong::run);
         }

@@ -15,6 +15,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /** The golden tables and files, and the command line, for several tests. */
 final class Support {
@@ -57,15 +58,15 @@ final class Support {
         return rows;
     }
 
-    /** The rows of files.tsv of the kinds that Java reads. */
-    static List<Map<String, String>> files() throws IOException {
-        return table("files.tsv").stream().filter(row -> openers(row.get("kind")).size() > 0).toList();
+    /** The rows of files.tsv of these kinds. */
+    static List<Map<String, String>> files(String... kinds) throws IOException {
+        return table("files.tsv").stream().filter(row -> List.of(kinds).contains(row.get("kind"))).toList();
     }
 
     /** The readers of a kind. */
     static List<Function<ByteBuffer, Filter>> openers(String kind) {
         return switch (kind) {
-            case "standalone" -> List.of(BloomView::fromStandalone, bytes -> BloomView.fromStandalone(bytes).toFilter());
+            case "standalone" -> List.of(BloomView::fromStandalone);
             case "bank" -> List.of(FilterBank::fromStandalone);
             default -> List.of();
         };
@@ -75,24 +76,23 @@ final class Support {
     static List<List<byte[]>> slots(Map<String, String> row) throws IOException {
         List<List<byte[]>> slots = new ArrayList<>();
         for (String texts : row.get("keys").split("\\|", -1)) {
-            List<byte[]> keys = new ArrayList<>();
+            slots.add(new ArrayList<>());
             for (String text : texts.isEmpty() ? new String[0] : texts.split(" ")) {
-                if (text.equals("keys.tsv")) {
-                    table("keys.tsv").forEach(key -> keys.add(HexFormat.of().parseHex(key.get("key"))));
-                    continue;
-                }
-                String[] range = text.split("\\.\\.");
-                IntStream numbers = IntStream.empty();
-                if (range.length == 2) {
-                    numbers = IntStream.range(Integer.parseInt(range[0]), Integer.parseInt(range[1]));
-                } else {
-                    keys.add(text.getBytes(StandardCharsets.UTF_8));
-                }
-                numbers.forEach(number -> keys.add(String.valueOf(number).getBytes(StandardCharsets.UTF_8)));
+                slots.get(slots.size() - 1).addAll(keys(text));
             }
-            slots.add(keys);
         }
         return slots;
+    }
+
+    private static List<byte[]> keys(String text) throws IOException {
+        if (text.equals("keys.tsv")) {
+            return table(text).stream().map(row -> HexFormat.of().parseHex(row.get("key"))).toList();
+        }
+        String[] range = text.split("\\.\\.");
+        Stream<String> texts = range.length == 1
+                ? Stream.of(text)
+                : IntStream.range(Integer.parseInt(range[0]), Integer.parseInt(range[1])).mapToObj(String::valueOf);
+        return texts.map(key -> key.getBytes(StandardCharsets.UTF_8)).toList();
     }
 
     static int number(Map<String, String> row, String column) {
