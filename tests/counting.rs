@@ -5,8 +5,8 @@ mod common;
 mod standalone;
 
 use arbitrary::{Arbitrary, Unstructured};
-use bloomline::variants::{CountingBloomFilter, StandardBloomFilter};
-use bloomline::{BloomFilter, BloomView, Kernel, Key, Sizing, mix, sizing};
+use bloomline::variants::CountingBloomFilter;
+use bloomline::{BloomFilter, Kernel, Key, Sizing, mix, sizing};
 use common::allocations::allocated;
 use common::counting::{self, Input, counting};
 use common::decode::{counting_decoder_survives, forge_footer as forge};
@@ -80,56 +80,18 @@ fn standalone_bytes_are_written_in_place_and_damage_is_detected() {
     standalone::check(sample());
 }
 
+/// Plain inserts, which the runner of the golden tables has, are not all that counters show.
 #[test]
-fn standalone_bytes_match_the_format() {
+fn removes_write_the_golden_bytes() {
     let numbers: Vec<String> = (0..400).map(|number: u32| number.to_string()).collect();
     let mut saturated = with_blocks(1, 6);
     (0..17).for_each(|_| saturated.extend(["ant"]));
     (0..14).for_each(|_| saturated.extend(["bee", "cat"]));
     (0..13).for_each(|_| assert!(["ant", "bee", "cat"].iter().all(|key| saturated.remove(key))));
+    assert!(saturated.to_standalone() == include_bytes!("golden/counting-1-block.bin"));
     let mut thirds = filled(with_blocks(10, 12).with_seed(0x5eed).unwrap(), &numbers);
     assert!(numbers.iter().step_by(3).all(|number| thirds.remove(number)));
-    let golden: [(&[u8], CountingBloomFilter); 3] = [
-        (include_bytes!("golden/counting-empty.bin"), with_blocks(1, 6)),
-        (include_bytes!("golden/counting-1-block.bin"), saturated),
-        (include_bytes!("golden/counting-10-blocks.bin"), thirds),
-    ];
-    for (golden, made) in golden {
-        assert!(made.to_standalone() == golden, "{made:?}");
-        let read = CountingBloomFilter::from_standalone(golden).unwrap();
-        assert!(read == made && read.as_filter() == made.as_filter(), "{made:?}");
-        assert_eq!(read.as_filter().known_keys(), made.as_filter().known_keys());
-        assert_eq!(BloomView::from_standalone(golden).text(), of_kind("counting filter"));
-        assert_eq!(StandardBloomFilter::from_standalone(golden).text(), of_kind("counting filter"));
-    }
-    let blocked = include_bytes!("golden/standalone-100-blocks.bin");
-    assert_eq!(CountingBloomFilter::from_standalone(blocked).text(), of_kind("blocked filter"));
-}
-
-/// The unit of a counting filter's size.
-const BLOCKS: &str = "blocks of 256 counter bytes";
-
-#[test]
-fn each_check_reports_what_is_wrong() {
-    let standalone = sample().to_standalone();
-    let open = |bytes: &[u8]| CountingBloomFilter::from_standalone(bytes);
-    assert_eq!(open(&[0; 71]).text(), not_standalone(0));
-    assert_eq!(open(&[0; 63]).text(), too_short(63, 72));
-    assert_eq!(open(&forge(&standalone, 40, &[3])).text(), newer(3));
-    assert_eq!(open(&forge(&standalone, 41, &[0])).text(), impossible("k", 0));
-    assert_eq!(open(&forge(&standalone, 41, &[17])).text(), impossible("k", 17));
-    assert!(open(&forge(&standalone, 32, &[1])).text().starts_with(DAMAGED));
-    for stored in [0, 1, 3, 1 << 40, 1 << 62, u64::MAX] {
-        let (bytes, error) = allocated(|| open(&forge(&standalone, 0, &stored.to_le_bytes())));
-        assert_eq!(error.text(), wrong_size(stored, BLOCKS, 512));
-        assert!(bytes <= standalone.len(), "allocated more than the forged copy");
-    }
-    // No blocks, and a length that is not a whole number of blocks.
-    for (body, stored) in [(8, 0), (64, 0), (255, 0), (257, 1), (256 + 64, 1)] {
-        let cut = [vec![0; body], standalone[512..].to_vec()].concat();
-        let error = open(&forge(&cut, 0, &u64::to_le_bytes(stored)));
-        assert_eq!(error.text(), wrong_size(stored, BLOCKS, body));
-    }
+    assert!(thirds.to_standalone() == include_bytes!("golden/counting-10-blocks.bin"));
 }
 
 #[test]

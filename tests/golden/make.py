@@ -4,7 +4,7 @@ This script is written from docs/format.md (and, for XXH64, from Yann Collet's s
 language than the crate and without reading the crate or the wyhash crate. tests/goldens.rs compares the crate
 with these values. Where the two disagree, docs/format.md decides which one is wrong.
 
-    python3 tests/golden/make.py           writes the .tsv and .bin files and banks.rs beside it
+    python3 tests/golden/make.py           writes the .bin and .tsv files beside it, but for sizes.tsv
     python3 tests/golden/make.py --check   writes nothing; exits 1 if a file differs from what would be written
     python3 tests/golden/make.py --worked  prints the worked examples of docs/format.md: of "Keys of other types", of
                                            section 6, of modules, and of sections 7, 8 and 12
@@ -12,9 +12,11 @@ with these values. Where the two disagree, docs/format.md decides which one is w
 Python 3, standard library only.
 """
 
+import math
 import pathlib
 import struct
 import sys
+import typing
 
 WORD = (1 << 64) - 1
 VERSION, HASH_ID = 2, 2
@@ -325,7 +327,9 @@ def scalable(keys, initial_capacity, fpr, growth, tightening, k, seed, sizes, n_
         insert(filters[-1], k, hash_)
         counts[-1] += 1
     assert len(filters) == len(sizes)
-    return scalable_bytes(filters, counts, capacities, initial_capacity, fpr, fpr, growth, tightening, len(filters), k, seed)
+    data = scalable_bytes(
+        filters, counts, capacities, initial_capacity, fpr, fpr, growth, tightening, len(filters), k, seed)
+    return data, filters, sum(counts)
 
 
 def scalable_union(parts, initial_capacity, fpr, fpr_of_all, growth, tightening, next_, k, seed):
@@ -391,6 +395,8 @@ def is_set(bank_, slots, block, row, slot):
 
 ANIMALS = [b"ant", b"bee", b"cat"]
 NUMBERS = [str(number).encode() for number in range(1000)]
+# Not in any file, but possibly present in some.
+ABSENT = [str(number).encode() for number in range(1000, 2000)]
 # A type and a value of it; "int" is an integer beyond 64 bits, which readers refuse: when the files were made, it was a key.
 TYPED = [
     *[("text", text) for text in (
@@ -424,57 +430,379 @@ def slot_known_keys(slot):
     return None if slot % 7 == 4 else slot % 7
 
 
+class File(typing.NamedTuple):
+    """A golden file, and what a reader must find in it."""
+    kind: str
+    data: bytes
+    keys: list  # for a bank, a list for each slot; for a frontier, those taken out and those that wait
+    is_in: typing.Callable  # for a bank, in how many slots
+    n_modules: int
+    size: int
+    k: int
+    seed: int
+    known_keys: object
+    inserts: str = "yes"
+    rewritten: str = ""
+    rate: str = ""
+    capacity: str = ""
+
+
+def lookup(filters, k, seed):
+    """`filters` are the modules of each."""
+    return lambda key: any(are_in(modules, k, hash_key(key, seed)) for modules in filters)
+
+
+def whole(lanes, n_blocks):
+    """The whole blocks of a short filter."""
+    return [lanes[short_lane(len(lanes), block, i)] for block in range(n_blocks) for i in range(8)]
+
+
+def compact_file(keys, n_blocks, k, n_modules=1):
+    modules = build_modules(keys, n_modules, n_blocks, k, 0)
+    data = compact(modules[0], k) if n_modules == 1 else compact_modules(keys, n_modules, n_blocks, k)
+    return File("compact", data, keys, lookup([modules], k, 0), n_modules, n_modules * n_blocks, k, 0, None)
+
+
+def compact_short_file(keys, n_lanes, k):
+    lanes, n_blocks = build_short(keys, n_lanes, k), short_blocks(n_lanes)
+    is_in = lookup([[whole(lanes, n_blocks)]], k, 0)
+    return File("compact", compact(lanes, k), keys, is_in, 1, n_blocks, k, 0, None, "no")
+
+
+def standalone_file(keys, n_blocks, k, seed, known_keys):
+    lanes = build(keys, n_blocks, k, seed)
+    data = standalone(lanes, k, seed, known_keys)
+    return File("standalone", data, keys, lookup([[lanes]], k, seed), 1, n_blocks, k, seed, known_keys)
+
+
+def standalone_short_file(keys, n_lanes, k, seed, known_keys):
+    lanes, n_blocks = build_short(keys, n_lanes, k, seed), short_blocks(n_lanes)
+    is_in, data = lookup([[whole(lanes, n_blocks)]], k, seed), standalone(lanes, k, seed, known_keys)
+    return File("standalone", data, keys, is_in, 1, n_blocks, k, seed, known_keys, "no")
+
+
+def modules_file(keys, n_modules, n_blocks, k, seed, known_keys):
+    is_in = lookup([build_modules(keys, n_modules, n_blocks, k, seed)], k, seed)
+    data = standalone_modules(keys, n_modules, n_blocks, k, seed, known_keys)
+    return File("standalone", data, keys, is_in, n_modules, n_modules * n_blocks, k, seed, known_keys)
+
+
+def standard_file(keys, size_bits, k, seed, known_keys):
+    data = standard(keys, size_bits, k, seed, known_keys)
+    is_in = lambda key: all(data[bit // 8] >> bit % 8 & 1 for bit in standard_probes(hash_key(key, seed), size_bits, k))
+    return File("standard", data, keys, is_in, 1, size_bits, k, seed, known_keys)
+
+
+def counting_file(inserted, removed, left, n_blocks, k, seed, known_keys):
+    data = counting(inserted, removed, n_blocks, k, seed, known_keys)
+
+    def is_in(key):
+        hash_ = hash_key(key, seed)
+        places = [512 * block_of(hash_, n_blocks) + 64 * lane + bit for lane, bit in probes(hash_, k)]
+        return all(data[at // 2] >> at % 2 * 4 & 15 for at in places)
+    return File("counting", data, left, is_in, 1, n_blocks, k, seed, known_keys)
+
+
+def scalable_file(keys, initial_capacity, fpr, k, seed, sizes, n_modules=1):
+    data, filters, inserted = scalable(keys, initial_capacity, fpr, 2, 0.85, k, seed, sizes, n_modules)
+    # New filters of these rates have one module.
+    return File("scalable", data, keys, lookup(filters, k, seed), n_modules, n_modules * sum(sizes), k, seed, inserted,
+                "yes" if n_modules == 1 else "no", rate=str(fpr), capacity=str(initial_capacity))
+
+
+def bank_file(keys, n_blocks, k, seed, known_keys):
+    filters = [build(some, n_blocks, k, seed) for some in keys]
+    data = bank(filters, n_blocks, k, seed, known_keys)
+
+    def slots_with(key):
+        hash_ = hash_key(key, seed)
+        rows = [64 * lane + bit for lane, bit in probes(hash_, k)]
+        width = row_bytes(len(filters))
+        at = block_of(hash_, n_blocks) * (512 * width + 64)
+        slots = (1 << len(filters)) - 1
+        for row in rows:
+            slots &= little(data[at + row * width:][:width])
+        return slots.bit_count()
+    return File("bank", data, keys, slots_with, 1, n_blocks, k, seed, known_keys)
+
+
 def ruled_bank(slots, n_blocks, k, seed):
-    filters = [build(slot_keys(slot), n_blocks, k, seed) for slot in range(slots)]
-    return bank(filters, n_blocks, k, seed, [slot_known_keys(slot) for slot in range(slots)])
+    known_keys = [slot_known_keys(slot) for slot in range(slots)]
+    return bank_file([slot_keys(slot) for slot in range(slots)], n_blocks, k, seed, known_keys)
 
 
 def worked_bank_file():
-    filters = [build(keys, 1, 6) for keys in ([], [WORKED], [WORKED, ANIMALS[1]])]
-    return bank(filters, 1, 6, 0, [0, 1, 2])
+    return bank_file([[], [WORKED], [WORKED, ANIMALS[1]]], 1, 6, 0, [0, 1, 2])
 
 
-def binary_files():
-    animals = build(ANIMALS, 1, 6)
+def golden_files():
+    in_frontier = standalone_file(ANIMALS, 2, 7, 0x5EED, None)
+    thirds = [number for i, number in enumerate(NUMBERS[:400]) if i % 3]
+    scalable_parts = [(NUMBERS[:20], 1, 20), (NUMBERS[20:27], 1, 20)]
+    united = [[build(keys, n_blocks, 10)] for keys, n_blocks, _ in scalable_parts]
     return {
-        "compact-1-block.bin": compact(animals, 6),
-        "compact-100-blocks.bin": compact(build(NUMBERS, 100, 11), 11),
-        **{f"compact-short-{n}.bin": compact(build_short(ANIMALS, n, 6), 6) for n in (1, 2, 4)},
-        **{f"compact-short-{n}.bin": compact(build_short(NUMBERS[:6 * n], n, 7), 7) for n in (3, 5, 6, 7, 12, 37, 63)},
-        "compact-2-modules.bin": compact_modules(NUMBERS, 2, 20, 7),
-        "compact-empty.bin": compact(build([], 1, 6), 6),
-        "standalone-empty.bin": standalone(build([], 1, 6), 6, 0, 0),
-        "standalone-100-blocks.bin": standalone(build(NUMBERS, 100, 11, 0x5EED), 11, 0x5EED, None),
-        "standalone-short-2.bin": standalone(build_short(ANIMALS, 2, 6), 6, 0, 3),
-        "standalone-short-9.bin": standalone(build_short(NUMBERS[:50], 9, 11, 0x5EED), 11, 0x5EED, 50),
-        "standalone-keys.bin": standalone(build([key_of(value) for _, value in TYPED], 2, 6), 6, 0, None),
-        "standard-1-bit.bin": standard(ANIMALS[:1], 1, 1, 0, 1),
-        "standard-empty.bin": standard([], 1000, 7, 0, 0),
-        "standard-10007-bits.bin": standard(NUMBERS, 10007, 7, 0x5EED, None),
-        "frontier.bin": frontier(ANIMALS[1:], standalone(build(ANIMALS, 2, 7, 0x5EED), 7, 0x5EED, None), 3, 100),
-        "standard-1024-bits.bin": standard(ANIMALS, 1024, 64, 0, 3),
-        "counting-empty.bin": counting([], [], 1, 6, 0, 0),
-        "counting-1-block.bin": counting(ANIMALS[:1] * 17 + ANIMALS[1:] * 14, ANIMALS * 13, 1, 6, 0, None),
-        "counting-10-blocks.bin": counting(NUMBERS[:400], NUMBERS[:400:3], 10, 12, 0x5EED, None),
-        "scalable-empty.bin": scalable([], 20, 0.01, 2, 0.85, 10, 0, [1]),
-        "scalable-1-filter.bin": scalable(NUMBERS[:20], 20, 0.01, 2, 0.85, 10, 0, [1]),
-        "scalable-3-filters.bin": scalable(NUMBERS, 150, 0.01, 2, 0.85, 10, 0x5EED, [5, 9, 19]),
-        "scalable-modules.bin": scalable(NUMBERS, 150, 0.001, 2, 0.85, 6, 0x5EED, [3, 6, 12], n_modules=2),
-        "scalable-union.bin": scalable_union(
-            [(NUMBERS[:20], 1, 20), (NUMBERS[20:27], 1, 20)], 20, 0.01, 0.02, 2, 0.85, 1, 10, 0),
-        "bank-3-slots.bin": worked_bank_file(),
+        "compact-1-block.bin": compact_file(ANIMALS, 1, 6),
+        "compact-100-blocks.bin": compact_file(NUMBERS, 100, 11),
+        **{f"compact-short-{n}.bin": compact_short_file(ANIMALS, n, 6) for n in (1, 2, 4)},
+        **{f"compact-short-{n}.bin": compact_short_file(NUMBERS[:6 * n], n, 7) for n in (3, 5, 6, 7, 12, 37, 63)},
+        "compact-2-modules.bin": compact_file(NUMBERS, 20, 7, 2),
+        "compact-empty.bin": compact_file([], 1, 6),
+        "standalone-empty.bin": standalone_file([], 1, 6, 0, 0),
+        "standalone-100-blocks.bin": standalone_file(NUMBERS, 100, 11, 0x5EED, None),
+        "standalone-short-2.bin": standalone_short_file(ANIMALS, 2, 6, 0, 3),
+        "standalone-short-9.bin": standalone_short_file(NUMBERS[:50], 9, 11, 0x5EED, 50),
+        "standalone-keys.bin": standalone_file([key_of(value) for _, value in TYPED], 2, 6, 0, None),
         # One module in the form of several, which readers accept and writers no longer use.
-        "standalone-modules-empty.bin": standalone_modules([], 1, 1, 6, 0, 0),
-        "standalone-2-modules.bin": standalone_modules([WORKED, ANIMALS[1]], 2, 1, 3, 0, 2),
-        "standalone-3-modules.bin": standalone_modules(NUMBERS[:500], 3, 7, 6, 0x5EED, None),
-        "standalone-16-modules.bin": standalone_modules(ANIMALS, 16, 2, 16, WORD, 3),
+        "standalone-modules-empty.bin": modules_file([], 1, 1, 6, 0, 0)._replace(rewritten="standalone-empty.bin"),
+        "standalone-2-modules.bin": modules_file([WORKED, ANIMALS[1]], 2, 1, 3, 0, 2),
+        "standalone-3-modules.bin": modules_file(NUMBERS[:500], 3, 7, 6, 0x5EED, None),
+        "standalone-16-modules.bin": modules_file(ANIMALS, 16, 2, 16, WORD, 3),
+        "standard-1-bit.bin": standard_file(ANIMALS[:1], 1, 1, 0, 1),
+        "standard-empty.bin": standard_file([], 1000, 7, 0, 0),
+        "standard-10007-bits.bin": standard_file(NUMBERS, 10007, 7, 0x5EED, None),
+        "standard-1024-bits.bin": standard_file(ANIMALS, 1024, 64, 0, 3),
+        "counting-empty.bin": counting_file([], [], [], 1, 6, 0, 0),
+        "counting-1-block.bin": counting_file(
+            ANIMALS[:1] * 17 + ANIMALS[1:] * 14, ANIMALS * 13, ANIMALS, 1, 6, 0, None)._replace(inserts="no"),
+        "counting-10-blocks.bin": counting_file(NUMBERS[:400], NUMBERS[:400:3], thirds, 10, 12, 0x5EED, None),
+        "scalable-empty.bin": scalable_file([], 20, 0.01, 10, 0, [1]),
+        "scalable-1-filter.bin": scalable_file(NUMBERS[:20], 20, 0.01, 10, 0, [1]),
+        "scalable-3-filters.bin": scalable_file(NUMBERS, 150, 0.01, 10, 0x5EED, [5, 9, 19]),
+        "scalable-modules.bin": scalable_file(NUMBERS, 150, 0.001, 6, 0x5EED, [3, 6, 12], n_modules=2),
+        "scalable-union.bin": File(
+            "scalable", scalable_union(scalable_parts, 20, 0.01, 0.02, 2, 0.85, 1, 10, 0), NUMBERS[:27],
+            lookup(united, 10, 0), 1, 2, 10, 0, 27, "no", rate="0.01", capacity="20"),
+        "frontier.bin": File(
+            "frontier", frontier(ANIMALS[1:], in_frontier.data, 3, 100), [ANIMALS[:1], ANIMALS[1:]], in_frontier.is_in,
+            1, 2, 7, 0x5EED, 3, "no", capacity="100"),
+        "bank-3-slots.bin": worked_bank_file(),
         **{f"bank-{slots}-slots.bin": ruled_bank(slots, *rest) for slots, *rest in BANKS},
     }
 
 
-def literal(word):
-    digits = f"{word:016x}"
-    return "0x" + "_".join(digits[i:i + 4] for i in range(0, 16, 4))
+def in_words(keys):
+    """The texts, or `0..n` for the first n numbers."""
+    return f"0..{len(keys)}" if len(keys) > 3 and keys == NUMBERS[:len(keys)] else b" ".join(keys).decode()
+
+
+def files_table(files):
+    def keys_of(name, file):
+        # Not all of these keys are text.
+        if name == "standalone-keys.bin":
+            return "keys.tsv"
+        return "|".join(map(in_words, file.keys)) if file.kind in ("bank", "frontier") else in_words(file.keys)
+
+    def shown(known_keys):
+        return " ".join(map(shown, known_keys)) if isinstance(known_keys, list) else \
+            "unknown" if known_keys is None else str(known_keys)
+    rows = ([name, file.kind, str(file.n_modules), str(file.size), str(file.k), f"{file.seed:x}", shown(file.known_keys),
+             keys_of(name, file), str(sum(file.is_in(key) for key in ABSENT)), file.inserts, file.rewritten or name,
+             file.rate, file.capacity] for name, file in files.items())
+    return table(["file", "kind", "modules", "size", "k", "seed", "known keys", "keys", "found", "inserts", "rewritten",
+                  "rate", "capacity"], *rows)
+
+
+# Damaged files: what a reader must say, by the names and in words of the texts of src/error.rs.
+
+FOOTER = 64
+NAMES = {"standalone": "blocked filter", "standard": "standard filter", "counting": "counting filter",
+         "scalable": "scalable filter", "frontier": "frontier", "bank": "filter bank"}
+# How errors name a size, where all languages name it alike.
+UNITS = {"standalone-short-9.bin": "lanes of 8 bytes", "standard-1024-bits.bin": "bits",
+         "counting-1-block.bin": "blocks of 256 counter bytes", "bank-3-slots.bin": "blocks of a bank"}
+REPRESENTATIVES = ["standalone-short-9.bin", "standalone-2-modules.bin", "standard-1024-bits.bin",
+                   "counting-1-block.bin", "scalable-1-filter.bin", "frontier.bin", "bank-3-slots.bin"]
+
+
+def word(number):
+    return (number % 2 ** 64).to_bytes(8, "little")
+
+
+def put(data, at, new):
+    """`data` with `new` at an offset, which counts from the end if it is negative."""
+    at %= len(data)
+    return data[:at] + new + data[at + len(new):]
+
+
+def flipped(data, at):
+    at %= len(data)
+    return put(data, at, bytes([data[at] ^ 0x10]))
+
+
+def forged(data, at, new):
+    """`data` with `new` at an offset in the footer, whose checksum is made to match."""
+    data = put(data, at - FOOTER, new)
+    return put(data, -16, word(xxh64(data[-FOOTER:-16])))
+
+
+def with_body(data, body, checksum=None):
+    """Another body before the same footer, whose checksums are made to match."""
+    return forged(body + data[-FOOTER:], 32, word(xxh64(body) if checksum is None else checksum))
+
+
+def damaged_anywhere(name, data):
+    """What every reader of standalone bytes must refuse: the case, the bytes, words of the text, and an error if it is
+    not "Damaged"."""
+    yield "no bytes", b"", "there are 0, and", "Unrecognized"
+    yield "less than a footer", data[-63:], "there are 63, and", "Unrecognized"
+    yield "other bytes", bytes(200), "they end in 0x0000000000000000", "Unrecognized"
+    yield "the first half", data[:len(data) // 2], "", "Unrecognized"
+    wrong_size = "lanes of 8 bytes does not match the" if name.startswith("standalone") else ""
+    yield "the first byte is missing", data[1:], wrong_size
+    yield "the last byte is missing", data[:-1], "they end in 0x", "Unrecognized"
+    # The oldest filter of a scalable one is read last.
+    left_over = "Unrecognized" if name.startswith("scalable") else "Damaged"
+    yield "a byte more at the start", b"\0" + data, "", left_over
+    yield "a byte more at the end", data + b"\0", "they end in 0x", "Unrecognized"
+    yield "twice", data * 2, "", left_over
+    yield "a bit of the body flipped", flipped(data, 0)
+    for at in (0, 8, 16, 24, 32, 41, 42, 43, 47, 48, 55):
+        says = "the footer is damaged: its checksum is 0x"
+        yield f"a bit of footer byte {at} flipped", flipped(data, at - FOOTER), says
+    yield "a bit of the magic flipped", flipped(data, -6), "they end in 0x", "Unrecognized"
+    for version in (0, 1, 3, 255):
+        yield f"version {version}", forged(data, 40, bytes([version])), f"of version {version},", "Unsupported"
+    yield "version 3 with its checksum elsewhere", put(data, 40 - FOOTER, b"\3"), "of version 3,", "Unsupported"
+    yield "a reserved byte set", forged(data, 47, b"\1"), "cannot be "
+    # Also sizes that are right if their product wraps around.
+    large, right = [1 << shift for shift in (29, 31, 32, 58, 60, 61, 63)], little(data[-FOOTER:][:8])
+    for size in (0, 10, 1 << 40, *large, *(right + size for size in large), (1 << 63) - 1, WORD - 7, WORD):
+        says = f"size of {size} {UNITS[name]} does not match the {len(data) - FOOTER} bytes" if name in UNITS else ""
+        yield f"a size of {size}", forged(data, 0, word(size)), says
+    if not name.startswith(("scalable", "frontier")):
+        most = 64 if name.startswith("standard") else 16
+        for k in (0, most + 1, 255):
+            yield f"k of {k}", forged(data, 41, bytes([k])), f"the footer's k cannot be {k}"
+        yield "a hash id of 3", forged(data, 42, b"\3"), "the footer's hash id cannot be 3"
+        yield "another hash", forged(data, 24, word(1)), "another hash function placed the keys", "Unsupported"
+        yield "another checksum of the body", forged(data, 32, word(1)), "checksum is 0x"
+        if not name.startswith("bank"):
+            for keys in (0, 1 << 63):
+                yield f"{keys} keys", forged(data, 8, word(keys)), "", "accepted"
+
+
+def damaged_kinds(name, data):
+    """What is wrong in files of one kind only."""
+    end = len(data) - FOOTER
+    if name == "standalone-short-9.bin":
+        says = "size of 9 lanes of 8 bytes does not match the 80 bytes"
+        yield "9 lanes of 10", with_body(data, data[:end] + bytes(8)), says
+        # From 32 bytes on, the checksum is another algorithm.
+        for lanes in (0, 1, 3, 4, 5, 8, 65, 70, 71, 1001):
+            error = "accepted" if 1 <= lanes <= 8 else "Damaged"
+            yield f"{lanes} lanes of ones", forged(with_body(data, b"\xff" * 8 * lanes), 0, word(lanes)), "", error
+        yield "a module of one", forged(data, 43, b"\1"), "the footer's reserved bytes cannot be 1"
+        unrepeated = with_body(data, whole_blocks(whole([little(data[at:at + 8]) for at in range(0, end, 8)], 9)))
+        yield "whole blocks, a longer form", forged(unrepeated, 0, word(72)), "", "accepted"
+    elif name == "standalone-2-modules.bin":
+        yield "a bit of the second module flipped", flipped(data, 64), "checksum is 0x"
+        yield "a bit of the list of checksums flipped", flipped(data, end - 1), "checksum is 0x"
+        yield "modules in the other order", data[64:128] + data[:64] + data[128:], "checksum is 0x"
+        for modules in (0, 17, 255):
+            yield f"{modules} modules", forged(data, 43, bytes([modules])), f"number of modules cannot be {modules}"
+        for at in range(44, 48):
+            found = 2 | 1 << 8 * (at - 43)
+            yield f"footer byte {at} set", forged(data, at, b"\1"), f"number of modules cannot be {found}"
+        for modules in (1, 3, 4, 5, 6, 16):
+            yield f"{modules} modules", forged(data, 43, bytes([modules]))
+        checksums = b"".join(word(xxh64(data[at:at + 64])) for at in (0, 64))
+        yield "checksums of another seed", with_body(data, data[:128] + checksums, xxh64(checksums)), "checksum is 0x"
+    elif name == "standard-1024-bits.bin":
+        last_set = with_body(data, put(data[:end], 127, bytes([data[127] | 0x80])))
+        yield "the last bit set", last_set, "", "accepted"
+        yield "1023 bits, and a bit set beyond", forged(last_set, 0, word(1023)), "number of bits cannot be 1023"
+    elif name == "counting-1-block.bin":
+        for length, size in (8, 0), (64, 0), (255, 0), (257, 1), (320, 1), (512, 1):
+            says = f"size of {size} blocks of 256 counter bytes does not match the {length} bytes"
+            yield f"{length} bytes of {size} blocks", forged(with_body(data, bytes(length)), 0, word(size)), says
+    elif name == "scalable-1-filter.bin":
+        rows = end - 24
+        loads = lambda row: data[:rows] + row + word(xxh64(row)) + data[end:]
+        yield "a bit of the keys flipped", flipped(data, rows), "checksum is 0x"
+        yield "more keys than the capacity", loads(word(21) + word(20)), "number of keys cannot be 21"
+        yield "a large capacity", loads(word(19) + word(1 << 40)), "capacity of a filter cannot be"
+        yield "two filters", forged(data, 0, word(2))
+        for at, name, numbers in (
+            (8, "false-positive rate of all", (0.0, -0.01, math.inf, math.nan)),
+            (24, "false-positive rate", (0.0, 1.0, 1e-9, math.nan)), (32, "tightening", (0.4, 1.0, math.nan)),
+        ):
+            for number in numbers:
+                yield f"{name} of {number}", forged(data, at, struct.pack("<d", number)), f"{name}, in bits, cannot be"
+        for capacity in (0, 1 << 40):
+            says = f"initial capacity cannot be {capacity}"
+            yield f"initial capacity of {capacity}", forged(data, 16, word(capacity)), says
+        for at, value, says in ((41, 1, "growth"), (41, 17, "growth"), (42, 0, "index of the next filter"),
+                                (43, 2, "number of further modules")):
+            yield f"{says} of {value}", forged(data, at, bytes([value])), f"{says} cannot be {value}"
+        yield "a second module that is missing", forged(data, 43, b"\1")
+    elif name == "frontier.bin":
+        filter_ = data[22:end]
+        again = lambda queue: forged(with_body(data, queue + filter_), 8, word(len(queue)))
+        yield "a queue of 1 item", forged(data, 0, word(1)), "size of 1 queued items does not match"
+        yield "a queue of 23 bytes", forged(data, 8, word(23))
+        yield "1 item accepted", forged(data, 16, word(1)), "accepted items cannot be 1"
+        for accepted in (1 << 63, WORD):
+            yield f"{accepted} items accepted", forged(data, 16, word(accepted)), f"accepted items cannot be {accepted}"
+        yield "an item that the filter lacks", again(put(data[:22], 8, b"cow")), "queue item 0 is"
+        yield "an item that is cut", again(word(3) + b"bee" + word(4) + b"cat")
+        yield "a filter that is damaged", with_body(data, data[:22] + flipped(filter_, 0)), "checksum is 0x"
+    elif name == "bank-3-slots.bin":
+        yield "a checksum flipped", flipped(data, 512), "region 0 is damaged"
+        yield "the zeros of a region flipped", flipped(data, 560), "region 0 is damaged"
+        yield "the known keys flipped", flipped(data, 576), "checksum is 0x"
+        for slots in ((1 << 24) + 1, 1 << 50, WORD - 1, WORD):
+            yield f"{slots} slots", forged(data, 8, word(slots)), f"number of slots cannot be {slots}"
+        for slots in (0, 2, 4, 9, 1 << 24):
+            yield f"{slots} slots", forged(data, 8, word(slots)), "size of 1 blocks of a bank does not match the"
+        rows = bytes(byte | 0x80 for byte in data[:512])
+        sealed = forged(data, 32, word(xxh64(data[576:600], xxh64(rows))))
+        region = rows + word(xxh64(rows) + little(sealed[-16:-8])) + bytes(56)
+        yield "bits of no slot", region + sealed[576:], "", "accepted"
+
+
+def damaged_compact(one, two):
+    yield one, "no bytes", b"", "not 0: the bytes were cut", "Unrecognized"
+    for length in (1, 8, 24, 64):
+        yield one, f"{length} bytes", one[:length], "", "Unrecognized"
+    for lanes in (0, 65, 71):
+        length = 8 * lanes + 1
+        says = f"not {length}: the bytes were cut"
+        yield one, f"{lanes} lanes", bytes(8 * lanes) + b"\x25", says, "Unrecognized"
+    for data, trailers in (one, (0x00, 0x15, 0x1f, 0x30, 0x35, 0x45, 0xff)), (two, (0x26,)):
+        for trailer in trailers:
+            says = f"not 0x{trailer:x}: the bytes were cut"
+            yield data, f"trailer {trailer:#x}", put(data, -1, bytes([trailer])), says, "Unrecognized"
+    for n_modules in (0, 1, 17):
+        yield two, f"{n_modules} modules", put(two, -2, bytes([n_modules])), f"number of modules cannot be {n_modules}"
+    yield two, "3 modules of 40 blocks", put(two, -2, b"\3"), "", "Unrecognized"
+
+
+def damaged_table(files):
+    """A change replaces the bytes from one offset to another."""
+    rows = []
+
+    def add(reader, name, case, data, says="", error="Damaged"):
+        whole_ = files[name].data
+        most = min(len(whole_), len(data))
+        start = next((at for at in range(most) if whole_[at] != data[at]), most)
+        same = next((at for at in range(most - start) if whole_[-1 - at] != data[-1 - at]), most - start)
+        end = len(whole_) - same
+        rows.append([case, reader, name, str(start), str(end), data[start:len(data) - same].hex(), error, says])
+
+    for name in REPRESENTATIVES:
+        data, kind = files[name].data, files[name].kind
+        for row in (*damaged_anywhere(name, data), *damaged_kinds(name, data)):
+            add(kind, name, *row)
+        for reader in [reader for reader in NAMES if reader != kind]:
+            add(reader, name, "another kind", data, f"bytes of a {NAMES[kind]}", "Unrecognized")
+        add("compact", name, "standalone bytes", data, "", "Unrecognized")
+    for reader in NAMES:
+        name = "compact-100-blocks.bin"
+        add(reader, name, "compact bytes", files[name].data, "they end in 0x", "Unrecognized")
+    names = "compact-1-block.bin", "compact-2-modules.bin"
+    for whole_, *row in damaged_compact(*(files[name].data for name in names)):
+        add("compact", names[len(whole_) > 65], *row)
+    return table(["case", "reader", "file", "from", "to", "bytes", "error", "says"], *rows)
 
 
 def hash_of_each_rotation():
@@ -527,16 +855,6 @@ def probes_of_standard_filters():
             for hash_ in PLAIN_HASHES + [1 << 63, (1 << 63) - 1] + hash_of_each_rotation()
             for size_bits in (1, 64, 1000, 1 << 20, 12_345_678))
     return table(["hash", "bits", *(f"probe {j}" for j in range(6))], *rows)
-
-
-def rust_banks():
-    out = ["// Made by tests/golden/make.py from docs/format.md. Do not edit.", ""]
-    out += ["/// (bytes, slots, n_blocks, k, seed). Slot s has the keys \"{s}-{i}\", as text, for i in 0..s % 7. Their"]
-    out += ["/// number is unknown if it is 4. bank-3-slots.bin has other keys: docs/format.md, section 12."]
-    out += ["pub const BANKS: &[(&[u8], usize, usize, u32, u64)] = &["]
-    for slots, n_blocks, k, seed in BANKS:
-        out += [f"    (include_bytes!(\"bank-{slots}-slots.bin\"), {slots}, {n_blocks}, {k}, {literal(seed)}),"]
-    return "\n".join(out + ["];", ""]).encode()
 
 
 def typed_keys():
@@ -649,7 +967,7 @@ def worked_counting():
 
 def worked_bank():
     """The example of docs/format.md, section 12."""
-    body = worked_bank_file()
+    body = worked_bank_file().data
     rows = [(row, byte) for row, byte in enumerate(body[:512]) if byte]
     return "\n".join([
         "row    " + "".join(f"{row:>5}" for row, _ in rows),
@@ -673,7 +991,7 @@ def check_self():
     assert xxh64(b"abc") == 0x44BC2CF5AD770999
     assert xxh64(b"The quick brown fox jumps over the lazy dog") == 0x0B242D361FDA71BC
     for slots, n_blocks, k, seed in BANKS:
-        bank_ = ruled_bank(slots, n_blocks, k, seed)
+        bank_ = ruled_bank(slots, n_blocks, k, seed).data
         for slot in {*range(0, slots, 37), *range(slots)[-1:]}:
             lanes = build(slot_keys(slot), n_blocks, k, seed)
             for at in range(512 * n_blocks):
@@ -691,9 +1009,11 @@ def main():
         return 2
     folder = pathlib.Path(__file__).resolve().parent
     differing = []
-    values = {"hashes.tsv": hashes(), "masks.tsv": masks(), "blocks.tsv": blocks(), "banks.rs": rust_banks(),
-              "probes.tsv": probes_of_standard_filters(), "keys.tsv": typed_keys()}
-    for name, content in {**values, **binary_files()}.items():
+    files = golden_files()
+    values = {"hashes.tsv": hashes(), "masks.tsv": masks(), "blocks.tsv": blocks(), "keys.tsv": typed_keys(),
+              "probes.tsv": probes_of_standard_filters(), "files.tsv": files_table(files),
+              "damaged.tsv": damaged_table(files)}
+    for name, content in {**values, **{name: file.data for name, file in files.items()}}.items():
         path = folder / name
         if sys.argv[1:] == []:
             path.write_bytes(content)

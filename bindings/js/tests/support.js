@@ -5,26 +5,69 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { BloomFilter } from "bloomline";
 
-export const GOLDEN = join(import.meta.dirname, "../../../tests/golden");
+const GOLDEN = join(import.meta.dirname, "../../../tests/golden");
 
 export const ANIMALS = ["ant", "bee", "cat"];
+/** In no golden file, but possibly present in some. */
+export const ABSENT = Array.from({ length: 1000 }, (_, i) => String(1000 + i));
 export const NUMBERS = Array.from({ length: 1000 }, (_, i) => String(i));
 
 export function golden(name) {
   return new Uint8Array(readFileSync(join(GOLDEN, name)));
 }
 
-/** The rows of keys.tsv: type, value, bytes of the key in hexadecimal, and its hashes under the seeds 0 and 0x5eed. */
-export function goldenKeys() {
-  const lines = readFileSync(join(GOLDEN, "keys.tsv"), "utf8").split("\n").slice(1, -1);
-  assert.equal(lines.length, 70);
-  return lines.map((line) => {
-    const [type, value, bytes, hash, seeded] = line.split("\t");
-    return {
-      type, value: value.replaceAll("\\0", "\0"), bytes, hash: BigInt(`0x${hash}`), seeded: BigInt(`0x${seeded}`),
-    };
+/** The rows of a golden table, by the names of its columns. */
+export function table(name) {
+  const lines = readFileSync(join(GOLDEN, name), "utf8").split("\n").slice(0, -1).map((line) => line.split("\t"));
+  return lines.slice(1).map((fields) => Object.fromEntries(lines[0].map((name, i) => [name, fields[i]])));
+}
+
+/** The keys of keys.tsv: type, value, bytes in hexadecimal, and hashes under the seeds 0 and 0x5eed. */
+export const goldenKeys = () => table("keys.tsv").map((row) => ({
+  type: row.type, value: row.value.replaceAll("\\0", "\0"), bytes: row.key,
+  hash: BigInt(`0x${row["hash, seed 0"]}`), seeded: BigInt(`0x${row["hash, seed 5eed"]}`),
+}));
+
+/** Texts, of which `a..b` stands for the numbers from a to b - 1, or all keys of keys.tsv. */
+function keysOf(texts) {
+  if (texts === "keys.tsv") return goldenKeys().map(({ bytes }) => Buffer.from(bytes, "hex"));
+  return texts.split(" ").filter(Boolean).flatMap((text) => {
+    const [from, to] = text.split("..").map(Number);
+    return to === undefined ? [text] : Array.from({ length: to - from }, (_, i) => String(from + i));
   });
+}
+
+/** The rows of files.tsv, of one kind or of all, with the keys of each slot, and of all. */
+export function goldenFiles(kind) {
+  return table("files.tsv").filter((row) => !kind || row.kind === kind).map((row) => {
+    const slots = row.keys.split("|").map(keysOf);
+    return { ...row, seed: BigInt(`0x${row.seed}`), found: Number(row.found), slots, keys: slots.flat() };
+  });
+}
+
+/** A new filter with these keys. */
+export function filled(options, keys) {
+  const filter = new BloomFilter(options);
+  filter.addAll(keys);
+  return filter;
+}
+
+/** Without a comparison of each byte in the message, which would be long. */
+export function same(bytes, expected, message = "bytes differ") {
+  assert(Buffer.from(bytes).equals(expected), message);
+}
+
+/** An error that JavaScript can name, not a trap of WebAssembly. */
+export function refused(call, message) {
+  try {
+    call();
+  } catch (error) {
+    assert(error instanceof Error && !(error instanceof WebAssembly.RuntimeError), `${message}: ${error}`);
+    return error;
+  }
+  assert.fail(`${message}: no error`);
 }
 
 /** Random 32-bit words, the same ones for the same seed (xorshift32). */

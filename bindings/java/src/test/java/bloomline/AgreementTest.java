@@ -4,8 +4,6 @@ import static bloomline.Support.bloomline;
 import static bloomline.Support.lines;
 import static bloomline.Support.view;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
-import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
@@ -14,7 +12,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.Random;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -112,7 +109,8 @@ class AgreementTest {
             int modules = random.nextInt(4);
             bloomline(lines(texts), with(modules, "build", "-q", "--allow-overfull", "-o", path("theirs"), "--keys",
                     "" + expected, "--fpr", "" + fpr));
-            BloomFilter filter = new BloomFilter(sizing("--fpr", expected, fpr, modules).roundedToFold(), 0);
+            Sizing sizing = modules == 0 ? Sizing.forFpr(expected, fpr) : Sizing.forFpr(expected, fpr, modules);
+            BloomFilter filter = new BloomFilter(sizing.roundedToFold(), 0);
             texts.forEach(filter::insert);
             String message = expected + " keys, " + fpr + ", at most " + modules + " modules";
             assertArrayEquals(Files.readAllBytes(folder.resolve("theirs")), filter.toStandalone(), message);
@@ -123,48 +121,6 @@ class AgreementTest {
     private static String[] with(int modules, String... arguments) {
         Stream<String> option = modules == 0 ? Stream.of() : Stream.of("--modules", "" + modules);
         return Stream.concat(Stream.of(arguments), option).toArray(String[]::new);
-    }
-
-    /** By the rule if {@code modules} is 0. */
-    private static Sizing sizing(String option, long keys, double value, int modules) {
-        if (option.equals("--fpr")) {
-            return modules == 0 ? Sizing.forFpr(keys, value) : Sizing.forFpr(keys, value, modules);
-        }
-        return modules == 0 ? Sizing.forBitsPerKey(keys, value) : Sizing.forBitsPerKey(keys, value, modules);
-    }
-
-    @Test
-    void sizes() throws Exception {
-        // Also on both sides of each rate from which the rule has a further module.
-        Map<String, double[]> requests = Map.of(
-                "--fpr", new double[] {0.01, 0.001, 0.000497, 0.000496, 0.0001, 0.000001, 1.81e-8, 1.79e-8},
-                "--bits-per-key", new double[] {0.5, 17.4, 17.5, 42.4, 42.5});
-        for (String option : requests.keySet()) {
-            for (double value : requests.get(option)) {
-                for (long keys = 1; keys <= 1_000_000_000; keys *= 10) {
-                    for (int modules : new int[] {0, 1, 4}) {
-                        size(option, keys, value, modules);
-                    }
-                }
-            }
-        }
-    }
-
-    private static void size(String option, long keys, double value, int modules) throws Exception {
-        String[] command = with(modules, "plan", "--json", "--keys", "" + keys, option, "" + value);
-        String plan = new String(bloomline(new byte[0], command), StandardCharsets.UTF_8);
-        String message = String.join(" ", command);
-        if (64 * fact(plan, "blocks") > Integer.MAX_VALUE) {
-            assertThrows(IllegalArgumentException.class, () -> sizing(option, keys, value, modules), message);
-            return;
-        }
-        assertEquals(new Sizing((int) fact(plan, "blocks"), (int) fact(plan, "k"), (int) fact(plan, "modules")),
-                sizing(option, keys, value, modules).roundedToFold(), message);
-    }
-
-    /** The first number of this name in the JSON of the command line. */
-    private static long fact(String json, String name) {
-        return Long.parseLong(json.split("\"" + name + "\": ")[1].split("\\D")[0]);
     }
 
     @Test
