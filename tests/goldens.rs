@@ -2,10 +2,8 @@
 //!
 //! `tests/golden/make.py` generates the values. It was written from `docs/format.md` in a different language, without
 //! reading the crate, so a mistake goes unnoticed only if both make the same one. If a test here fails, stored filters
-//! would be misread, so change the crate, not the values.
+//! would be misread, so change the crate, not the values. `docs/testing.md` says what the tables have.
 
-#[path = "golden/banks.rs"]
-mod banks;
 #[path = "golden/table.rs"]
 mod table;
 
@@ -13,43 +11,104 @@ use std::fmt::Debug;
 use std::str::FromStr;
 
 use bloomline::bank::{BankFooter, BankView, FilterBank, SlotBitmap};
+use bloomline::sizing::standard::StandardSizing;
 use bloomline::sstable::FilterPolicy;
+use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{
-    BloomFilter, BloomView, FilterBuilder, Kernel, Key, OwnedView, Sizing, StandaloneKind, hash_key,
+    BloomFilter, BloomView, Error, FilterBuilder, Kernel, Key, OwnedView, Sizing, StandaloneKind, hash_key,
 };
-use table::{hex, rows};
+use table::{golden, hex, rows};
 
-const ANIMALS: [&str; 3] = ["ant", "bee", "cat"];
 const FOOTER_BYTES: usize = 64;
 
-fn numbers() -> Vec<String> {
-    (0..1000).map(|number: u32| number.to_string()).collect()
+/// A row of files.tsv, and the file's bytes.
+struct File {
+    name: &'static str,
+    kind: &'static str,
+    n_modules: usize,
+    size: u64,
+    k: u32,
+    seed: u64,
+    /// Of each slot of a bank, and of other kinds one number.
+    known_keys: Vec<Option<u64>>,
+    keys: Vec<Vec<Vec<u8>>>,
+    found: usize,
+    /// Whether plain inserts of the keys make the bytes.
+    inserts: bool,
+    rewritten: &'static str,
+    rate: &'static str,
+    capacity: &'static str,
+    bytes: Vec<u8>,
 }
 
-fn empty(n_blocks: usize, k: u32) -> BloomFilter {
-    BloomFilter::with_blocks(n_blocks, k).expect("a small filter")
+fn files() -> impl Iterator<Item = File> {
+    let table = include_str!("golden/files.tsv");
+    assert_eq!(rows(table).count(), 45);
+    rows(table).map(|row| File {
+        name: row[0],
+        kind: row[1],
+        n_modules: row[2].parse().unwrap(),
+        size: row[3].parse().unwrap(),
+        k: row[4].parse().unwrap(),
+        seed: hex(row[5]),
+        known_keys: row[6].split_whitespace().map(|number| number.parse().ok()).collect(),
+        keys: row[7].split('|').map(keys).collect(),
+        found: row[8].parse().unwrap(),
+        inserts: row[9] == "yes",
+        rewritten: row[10],
+        rate: row[11],
+        capacity: row[12],
+        bytes: golden(row[0]),
+    })
 }
 
-fn filled<K: Key>(mut filter: BloomFilter, keys: &[K]) -> BloomFilter {
-    for key in keys {
-        filter.insert(key);
+/// Texts, of which `a..b` stands for the numbers from a to b - 1, or all keys of keys.tsv.
+fn keys(texts: &str) -> Vec<Vec<u8>> {
+    let mut keys = Vec::new();
+    for text in texts.split_whitespace() {
+        match text.split_once("..") {
+            _ if text == "keys.tsv" => keys.extend(typed_keys().map(|(_, key, _)| key)),
+            None => keys.push(text.into()),
+            Some((from, to)) => {
+                let numbers = from.parse::<u64>().unwrap()..to.parse().unwrap();
+                keys.extend(numbers.map(|number| number.to_string().into_bytes()));
+            }
+        }
     }
+    keys
+}
+
+impl File {
+    fn shape(&self) -> (Sizing, u64, Option<u64>) {
+        let sizing = Sizing::new(self.size as usize, self.k).unwrap().with_modules(self.n_modules).unwrap();
+        (sizing, self.seed, self.known_keys[0])
+    }
+
+    fn empty(&self) -> BloomFilter {
+        BloomFilter::with_sizing(self.shape().0).unwrap().with_seed(self.seed).unwrap()
+    }
+
+    /// All keys are present, and of the texts 1000 to 1999 as many as in the table.
+    fn lookups(&self, contains: impl Fn(&[u8]) -> bool) {
+        assert!(self.keys.concat().iter().all(|key| contains(key)), "{}", self.name);
+        let found = (1000..2000).filter(|number: &u32| contains(number.to_string().as_bytes())).count();
+        assert_eq!(found, self.found, "{}", self.name);
+    }
+
+    /// `again` is what was read, and `made` a filter of the keys, which does not know how many these are.
+    fn writes(&self, again: &[u8], made: &[u8]) {
+        assert_same_bytes(again, &golden(self.rewritten), self.name);
+        let len = if self.known_keys[0].is_some_and(|keys| keys > 0) { FOOTER_BYTES } else { 0 };
+        if self.inserts {
+            let [made, written] = [made, again].map(|bytes| &bytes[..bytes.len() - len]);
+            assert_same_bytes(made, written, self.name);
+        }
+    }
+}
+
+fn filled<F: for<'a> Extend<&'a Vec<u8>>>(mut filter: F, keys: &[Vec<Vec<u8>>]) -> F {
+    filter.extend(keys.iter().flatten());
     filter
-}
-
-fn compact(filter: &BloomFilter) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    filter.write_compact(&mut bytes).unwrap();
-    assert_eq!((filter.to_compact(), filter.compact_len()), (bytes.clone(), bytes.len()));
-    bytes
-}
-
-/// The eight lanes of a filter of one block. Compact bytes store repeated lanes once, so this repeats them.
-fn lanes_of_one_block(filter: &BloomFilter) -> [u64; 8] {
-    let bytes = compact(filter);
-    let (written, trailer) = bytes.as_chunks::<8>();
-    assert_eq!(trailer.len(), 1);
-    core::array::from_fn(|i| u64::from_le_bytes(written[i % written.len()]))
 }
 
 /// Reports only the lengths and the first difference, because the bytes themselves would fill the screen.
@@ -58,13 +117,246 @@ fn assert_same_bytes(ours: &[u8], golden: &[u8], what: &str) {
     assert_eq!((ours.len(), difference), (golden.len(), None), "{what}: (length, first byte that differs)");
 }
 
-fn assert_contains_all<K: Key>(view: &BloomView<'_>, keys: &[K]) {
-    let owned = view.to_filter().unwrap();
+#[test]
+fn files_are_read_and_written() {
+    for file in files() {
+        match file.kind {
+            "compact" | "standalone" => blocked(&file),
+            "standard" => standard(&file),
+            "counting" => counting(&file),
+            "scalable" => scalable(&file),
+            "frontier" => frontier(&file),
+            "bank" => bank(&file),
+            other => panic!("{other}"),
+        }
+    }
+}
+
+fn blocked(file: &File) {
+    let is_compact = file.kind == "compact";
+    let view = if is_compact { BloomView::from_compact } else { BloomView::from_standalone };
+    let (view, made) = (view(&file.bytes).unwrap(), filled(file.empty(), &file.keys));
+    assert_eq!((view.sizing(), view.seed(), view.known_keys()), file.shape(), "{}", file.name);
+    let copy = view.to_filter().unwrap();
     for kernel in Kernel::available() {
-        let (view, owned) = (view.with_kernel(kernel), owned.clone().with_kernel(kernel));
+        let (view, copy) = (view.with_kernel(kernel), copy.clone().with_kernel(kernel));
+        file.lookups(|key| view.contains(key));
+        file.lookups(|key| copy.contains(key));
+    }
+    assert!(!file.inserts || made == copy, "{}", file.name);
+    let owned = if is_compact { OwnedView::from_compact } else { OwnedView::from_standalone };
+    assert!(owned(&file.bytes).unwrap().as_view() == view);
+    if is_compact {
+        file.writes(&copy.to_compact(), &made.to_compact());
+        assert!(BloomFilter::from_compact(&file.bytes).unwrap() == copy);
+        let mut bytes = Vec::new();
+        copy.write_compact(&mut bytes).unwrap();
+        assert_eq!((&bytes, copy.compact_len()), (&file.bytes, bytes.len()));
+    } else {
+        view.verify().unwrap();
+        assert_eq!(StandaloneKind::of(&file.bytes), Some(StandaloneKind::Blocked));
+        file.writes(&copy.to_standalone(), &made.to_standalone());
+        assert!(BloomFilter::from_standalone(&file.bytes).unwrap() == copy);
+        let mut bytes = Vec::new();
+        copy.write_standalone(&mut bytes).unwrap();
+        assert_same_bytes(&bytes, &golden(file.rewritten), file.name);
+    }
+}
+
+fn standard(file: &File) {
+    let filter = StandardBloomFilter::from_standalone(&file.bytes).unwrap();
+    let found = (filter.bit_len(), filter.k(), filter.seed(), filter.known_keys());
+    assert_eq!(found, (file.size, file.k, file.seed, file.known_keys[0]), "{}", file.name);
+    file.lookups(|key| filter.contains(key));
+    let sizing = StandardSizing::new(file.size, file.k).unwrap();
+    let empty = StandardBloomFilter::with_sizing(sizing).unwrap().with_seed(file.seed).unwrap();
+    let made = filled(empty, &file.keys);
+    assert!(made == filter, "{}", file.name);
+    file.writes(&filter.to_standalone(), &made.to_standalone());
+}
+
+fn counting(file: &File) {
+    let filter = CountingBloomFilter::from_standalone(&file.bytes).unwrap();
+    let bits = filter.as_filter();
+    assert_eq!((bits.sizing(), bits.seed(), bits.known_keys()), file.shape(), "{}", file.name);
+    file.lookups(|key| filter.contains(key));
+    let empty = CountingBloomFilter::with_sizing(file.shape().0).unwrap().with_seed(file.seed).unwrap();
+    let made = filled(empty, &file.keys);
+    assert!(!file.inserts || made == filter, "{}", file.name);
+    file.writes(&filter.to_standalone(), &made.to_standalone());
+}
+
+fn scalable(file: &File) {
+    let filter = ScalableBloomFilter::from_standalone(&file.bytes).unwrap();
+    let blocks: usize = filter.filters().iter().map(BloomFilter::n_blocks).sum();
+    let first = &filter.filters()[0];
+    let found = (first.n_modules(), blocks as u64, first.k(), filter.seed(), Some(filter.inserted_keys()));
+    assert_eq!(found, (file.n_modules, file.size, file.k, file.seed, file.known_keys[0]), "{}", file.name);
+    file.lookups(|key| filter.contains(key));
+    let (capacity, rate) = (file.capacity.parse().unwrap(), file.rate.parse().unwrap());
+    let empty = ScalableBloomFilter::with_fpr(capacity, rate).unwrap().with_seed(file.seed).unwrap();
+    let made = filled(empty, &file.keys);
+    assert!(!file.inserts || made == filter, "{}", file.name);
+    file.writes(&filter.to_standalone(), &made.to_standalone());
+}
+
+/// The second half of its keys waits in the queue.
+fn frontier(file: &File) {
+    let mut frontier = Frontier::<Vec<u8>>::from_standalone(&file.bytes).unwrap();
+    assert_eq!(Some(frontier.accepted()), file.known_keys[0]);
+    file.lookups(|key| frontier.contains(key));
+    file.writes(&frontier.to_standalone(), &[]);
+    for item in &file.keys[1] {
+        assert_eq!(frontier.pop().as_ref(), Some(item));
+    }
+    assert_eq!(frontier.pop(), None);
+}
+
+fn bank(file: &File) {
+    let view = BankView::from_standalone(&file.bytes[..]).unwrap();
+    let slots = file.known_keys.len();
+    let sizing = Sizing::new(file.size as usize, file.k).unwrap();
+    assert_eq!((view.slots(), view.sizing(), view.seed()), (slots, sizing, file.seed), "{}", file.name);
+    assert_eq!(StandaloneKind::of(&file.bytes), Some(StandaloneKind::Bank));
+    let footer = BankFooter::read(&file.bytes).unwrap();
+    let mut bitmap = SlotBitmap::new();
+    for (slot, (keys, &known_keys)) in file.keys.iter().zip(&file.known_keys).enumerate() {
+        let filter = view.to_filter(slot).unwrap();
+        let mut made = BloomFilter::with_sizing(view.sizing()).unwrap().with_seed(file.seed).unwrap();
+        made.extend(keys);
+        assert!(filter == made, "{}, slot {slot}", file.name);
+        assert_eq!(filter.known_keys(), known_keys, "{}, slot {slot}", file.name);
         for key in keys {
-            assert!(view.contains(key), "{kernel}, in place");
-            assert!(owned.contains(key), "{kernel}, owned");
+            for kernel in Kernel::available() {
+                assert!(view.with_kernel(kernel).find(key, &mut bitmap) && bitmap.contains(slot));
+            }
+            let hash = footer.hash_key(key);
+            let range = footer.range(hash);
+            let region = &file.bytes[range.start as usize..range.end as usize];
+            assert!(footer.find_in_range(region, hash, &mut bitmap).unwrap() && bitmap.contains(slot));
+        }
+    }
+    let found = (1000..2000).map(|number: u32| {
+        view.find(number.to_string(), &mut bitmap);
+        bitmap.iter().count()
+    });
+    assert_eq!(found.sum::<usize>(), file.found, "{}", file.name);
+    let again = FilterBank::from_standalone(&file.bytes).unwrap().to_standalone();
+    // Pushed one by one into a larger bank, with the numbers of keys that the standalone bytes have.
+    let mut made =
+        FilterBank::with_capacity(view.sizing(), slots + 70).unwrap().with_seed(file.seed).unwrap();
+    for slot in 0..slots {
+        assert_eq!(made.push(&view.to_filter(slot).unwrap()), Ok(slot));
+    }
+    assert_same_bytes(&again, &file.bytes, file.name);
+    assert_same_bytes(&made.to_standalone(), &file.bytes, file.name);
+}
+
+/// What each reader of a kind says: an error, or whether it has these keys.
+fn opened(reader: &str, bytes: &[u8], keys: &[Vec<u8>]) -> Vec<Result<bool, Error>> {
+    fn verified(view: BloomView<'_>) -> Result<BloomView<'_>, Error> {
+        view.verify().map(|()| view)
+    }
+    let in_view = |view: BloomView<'_>| keys.iter().all(|key| view.contains(key));
+    let in_filter = |filter: BloomFilter| in_view(filter.as_view());
+    let in_owned = |view: OwnedView<&[u8]>| in_view(view.as_view());
+    let in_bank = |view: BankView<&[u8]>| keys.iter().all(|key| view.find(key, &mut SlotBitmap::new()));
+    match reader {
+        "compact" => vec![
+            BloomView::from_compact(bytes).map(in_view),
+            OwnedView::from_compact(bytes).map(in_owned),
+            BloomFilter::from_compact(bytes).map(in_filter),
+        ],
+        "standalone" => vec![
+            BloomView::from_standalone(bytes).map(in_view),
+            BloomView::from_standalone_unverified(bytes).and_then(verified).map(in_view),
+            OwnedView::from_standalone(bytes).map(in_owned),
+            OwnedView::from_standalone_unverified(bytes)
+                .and_then(|view| verified(view.as_view()).map(in_view)),
+            BloomFilter::from_standalone(bytes).map(in_filter),
+        ],
+        "standard" => {
+            let filter = StandardBloomFilter::from_standalone(bytes);
+            vec![filter.map(|filter| keys.iter().all(|key| filter.contains(key)))]
+        }
+        "counting" => {
+            let filter = CountingBloomFilter::from_standalone(bytes);
+            vec![filter.map(|filter| keys.iter().all(|key| filter.contains(key)))]
+        }
+        "scalable" => {
+            let filter = ScalableBloomFilter::from_standalone(bytes);
+            vec![filter.map(|filter| keys.iter().all(|key| filter.contains(key)))]
+        }
+        "frontier" => {
+            let frontier = Frontier::<Vec<u8>>::from_standalone(bytes);
+            vec![frontier.map(|frontier| keys.iter().all(|key| frontier.contains(key)))]
+        }
+        "bank" => vec![
+            BankView::from_standalone(bytes).map(in_bank),
+            BankView::from_standalone_unverified(bytes)
+                .and_then(|view| view.verify().map(|()| in_bank(view))),
+            FilterBank::from_standalone(bytes)
+                .map(|bank| keys.iter().all(|key| bank.as_view().find(key, &mut SlotBitmap::new()))),
+        ],
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn damaged_files_are_refused_and_harmless_ones_read() {
+    let files: Vec<_> = files().collect();
+    let damaged = include_str!("golden/damaged.tsv");
+    assert_eq!(rows(damaged).count(), 405);
+    let mut wrong = Vec::new();
+    for row in rows(damaged) {
+        let &[case, reader, name, from, to, new, error, says] = &row[..] else { panic!("{row:?}") };
+        let file = files.iter().find(|file| file.name == name).unwrap();
+        let [from, to] = [from, to].map(|at| at.parse::<usize>().unwrap());
+        let bytes = [&file.bytes[..from], &from_hex(new), &file.bytes[to..]].concat();
+        for found in opened(reader, &bytes, &file.keys.concat()) {
+            let is_right = match found {
+                Ok(has_keys) => error == "accepted" && has_keys,
+                Err(found) => error == format!("{:?}", found.kind()) && found.to_string().contains(says),
+            };
+            if !is_right {
+                wrong.push(format!("{name}, read as {reader}: {case}: not {error}, {says:?}, but {found:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Not from the format, which leaves sizes to writers. `sizing` compares the model with a brute-force sum.
+#[test]
+fn sizes_are_those_that_every_language_computes() {
+    let sizes = include_str!("golden/sizes.tsv");
+    assert_eq!(rows(sizes).count(), 433);
+    for row in rows(sizes) {
+        let &[request, value, keys, most_modules, modules, blocks, k, foldable, error, says] = &row[..]
+        else {
+            panic!("{row:?}")
+        };
+        let (value, keys) = (value.parse().unwrap(), keys.parse().unwrap());
+        let sizing = match (request, most_modules.parse().ok()) {
+            ("rate", None) => Sizing::for_fpr(keys, value),
+            ("rate", Some(most)) => Sizing::for_fpr_within(keys, value, most),
+            (_, None) => Sizing::for_bits_per_key(keys, value),
+            (_, Some(most)) => Sizing::for_bits_per_key_within(keys, value, most),
+        };
+        match sizing {
+            Ok(sizing) => {
+                let found = [
+                    sizing.n_modules(),
+                    sizing.n_blocks(),
+                    sizing.k() as usize,
+                    sizing.rounded_to_fold().n_blocks(),
+                ];
+                assert_eq!(found.map(|number| number.to_string()), [modules, blocks, k, foldable], "{row:?}");
+            }
+            Err(found) => {
+                assert_eq!(format!("{:?}", found.kind()), error, "{row:?}");
+                assert!(found.to_string().contains(says), "{row:?}: {found}");
+            }
         }
     }
 }
@@ -94,7 +386,7 @@ fn typed_keys() -> impl Iterator<Item = (String, Vec<u8>, [&'static str; 3])> {
         let [type_, value, golden @ ..] = &row[..] else { panic!("{row:?}") };
         let key = match *type_ {
             "text" => bytes_of(&value.replace("\\0", "\0")),
-            "binary" => bytes_of(&value.as_bytes().chunks(2).map(from_hex).collect::<Vec<u8>>()),
+            "binary" => bytes_of(&from_hex(value)),
             "int8" => integer::<i8>(value),
             "int16" => integer::<i16>(value),
             "int32" => integer::<i32>(value),
@@ -119,8 +411,9 @@ fn bytes_of(key: &impl Key) -> Vec<u8> {
     key.key_bytes().as_ref().to_vec()
 }
 
-fn from_hex(digits: &[u8]) -> u8 {
-    u8::from_str_radix(str::from_utf8(digits).unwrap(), 16).unwrap()
+fn from_hex(digits: &str) -> Vec<u8> {
+    let bytes = digits.as_bytes().chunks(2).map(|byte| str::from_utf8(byte).unwrap());
+    bytes.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
 }
 
 #[test]
@@ -131,13 +424,18 @@ fn keys_of_other_types_match_the_format() {
         assert_eq!(hash_key(&key, 0), hex(hash), "{value}");
         assert_eq!(hash_key(&key, 0x5eed), hex(seeded), "{value}");
     }
+}
 
-    let golden = include_bytes!("golden/standalone-keys.bin");
-    let keys: Vec<_> = typed_keys().map(|(_, key, _)| key).collect();
-    assert_same_bytes(&filled(empty(2, 6), &keys).to_standalone(), golden, "typed keys");
-    let view = BloomView::from_standalone(golden).unwrap();
-    view.verify().unwrap();
-    assert_contains_all(&view, &keys);
+/// The eight lanes of a filter of one block. Compact bytes store repeated lanes once, so this repeats them.
+fn lanes_of_one_block(filter: &BloomFilter) -> [u64; 8] {
+    let bytes = filter.to_compact();
+    let (written, trailer) = bytes.as_chunks::<8>();
+    assert_eq!(trailer.len(), 1);
+    core::array::from_fn(|i| u64::from_le_bytes(written[i % written.len()]))
+}
+
+fn empty(n_blocks: usize, k: u32) -> BloomFilter {
+    BloomFilter::with_blocks(n_blocks, k).expect("a small filter")
 }
 
 #[test]
@@ -173,7 +471,7 @@ fn blocks_match_the_format() {
             }
             let mut filter = empty(n_blocks, 8);
             filter.insert_hash(hash);
-            let bytes = compact(&filter);
+            let bytes = filter.to_compact();
             let lanes = &bytes[..bytes.len() - 1];
             let changed =
                 lanes.chunks(64).enumerate().filter(|(_, block)| block.iter().any(|byte| *byte != 0));
@@ -183,235 +481,33 @@ fn blocks_match_the_format() {
     }
 }
 
+/// Short filters are written by builders and policies, which choose the number of lanes.
 #[test]
-fn compact_bytes_match_the_format() {
-    let golden = include_bytes!("golden/compact-1-block.bin");
-    assert_same_bytes(&compact(&filled(empty(1, 6), &ANIMALS)), golden, "1 block");
-
-    let golden = include_bytes!("golden/compact-100-blocks.bin");
-    assert_same_bytes(&compact(&filled(empty(100, 11), &numbers())), golden, "100 blocks");
-
-    let golden = include_bytes!("golden/compact-empty.bin");
-    assert_same_bytes(&compact(&empty(1, 6)), golden, "empty");
-}
-
-#[test]
-fn golden_compact_bytes_are_read() {
-    let view = BloomView::from_compact(include_bytes!("golden/compact-1-block.bin")).unwrap();
-    assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (1, 6, 0, None));
-    assert_contains_all(&view, &ANIMALS);
-    assert!(view.to_filter().unwrap() == filled(empty(1, 6), &ANIMALS));
-
-    let view = BloomView::from_compact(include_bytes!("golden/compact-100-blocks.bin")).unwrap();
-    assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (100, 11, 0, None));
-    assert_contains_all(&view, &numbers());
-    assert!(view.to_filter().unwrap() == filled(empty(100, 11), &numbers()));
-
-    let view = BloomView::from_compact(include_bytes!("golden/compact-empty.bin")).unwrap();
-    assert_eq!((view.n_blocks(), view.k(), view.seed()), (1, 6, 0));
-    assert!(!numbers().iter().any(|key| view.contains(key)));
-    assert!(view.to_filter().unwrap() == empty(1, 6));
+fn builders_and_policies_write_the_golden_bytes() {
+    for file in files().filter(|file| file.kind == "compact" && !file.inserts && file.k == 7) {
+        // With this many bits per key the builder chooses k = 7.
+        let mut built = Vec::new();
+        let builder = FilterBuilder::with_bits_per_key(64.0 / 6.0).unwrap();
+        filled(builder, &file.keys).finish_compact(&mut built).unwrap();
+        assert_same_bytes(&built, &file.bytes, file.name);
+    }
+    let file = files().find(|file| file.name == "compact-2-modules.bin").unwrap();
+    let (policy, mut filter) = (FilterPolicy::with_bits_per_key(20.0).unwrap(), Vec::new());
+    policy.create_filter(&file.keys[0], &mut filter);
+    assert_same_bytes(&filter, &file.bytes, file.name);
+    assert!(file.keys[0].iter().all(|key| policy.key_may_match(key, &file.bytes)));
+    assert!(!policy.key_may_match("absent", &file.bytes));
 }
 
 #[test]
 fn compact_bytes_are_read_with_the_given_seed() {
-    // Compact bytes made from the lanes of a standalone filter with a seed.
-    let standalone = include_bytes!("golden/standalone-100-blocks.bin");
-    let mut bytes = standalone[..standalone.len() - FOOTER_BYTES].to_vec();
-    bytes.push(0x2a);
-    assert_same_bytes(
-        &compact(&filled(empty(100, 11).with_seed(0x5eed).unwrap(), &numbers())),
-        &bytes,
-        "100 blocks with a seed",
-    );
-
-    let view = BloomView::from_compact_with_seed(&bytes, 0x5eed).unwrap();
-    assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (100, 11, 0x5eed, None));
-    assert_contains_all(&view, &numbers());
-}
-
-#[test]
-fn golden_short_compact_bytes_round_trip() {
-    let (animals, numbers) = (ANIMALS.map(String::from).to_vec(), numbers());
-    let golden: [(&[u8], usize, u32, &[String]); 10] = [
-        (include_bytes!("golden/compact-short-1.bin"), 1, 6, &animals),
-        (include_bytes!("golden/compact-short-2.bin"), 1, 6, &animals),
-        (include_bytes!("golden/compact-short-3.bin"), 3, 7, &numbers[..18]),
-        (include_bytes!("golden/compact-short-4.bin"), 1, 6, &animals),
-        (include_bytes!("golden/compact-short-5.bin"), 5, 7, &numbers[..30]),
-        (include_bytes!("golden/compact-short-6.bin"), 3, 7, &numbers[..36]),
-        (include_bytes!("golden/compact-short-7.bin"), 7, 7, &numbers[..42]),
-        (include_bytes!("golden/compact-short-12.bin"), 3, 7, &numbers[..72]),
-        (include_bytes!("golden/compact-short-37.bin"), 37, 7, &numbers[..222]),
-        (include_bytes!("golden/compact-short-63.bin"), 63, 7, &numbers[..378]),
-    ];
-    for (golden, n_blocks, k, keys) in golden {
-        let n_lanes = golden.len() / 8;
-        let view = BloomView::from_compact(golden).unwrap();
-        assert_eq!((view.n_blocks(), view.k(), view.seed()), (n_blocks, k, 0), "{n_lanes} lanes");
-        assert_contains_all(&view, keys);
-        assert_same_bytes(&compact(&view.to_filter().unwrap()), golden, &format!("{n_lanes} lanes"));
-        if k == 7 {
-            // With this many bits per key the builder chooses k = 7.
-            let mut builder = FilterBuilder::with_bits_per_key(64.0 / 6.0).unwrap();
-            builder.extend(keys);
-            let mut built = Vec::new();
-            builder.finish_compact(&mut built).unwrap();
-            assert_same_bytes(&built, golden, &format!("{n_lanes} lanes, built"));
-        }
-    }
-}
-
-#[test]
-fn standalone_bytes_match_the_format() {
-    let golden = include_bytes!("golden/standalone-empty.bin");
-    assert_same_bytes(&empty(1, 6).to_standalone(), golden, "empty");
-
-    let golden = include_bytes!("golden/standalone-100-blocks.bin");
-    let filter = filled(empty(100, 11).with_seed(0x5eed).unwrap(), &numbers());
-    assert_same_bytes(&filter.to_standalone(), golden, "100 blocks");
-    let mut file = Vec::new();
-    filter.write_standalone(&mut file).unwrap();
-    assert_same_bytes(&file, golden, "100 blocks, without a copy");
-}
-
-#[test]
-fn golden_standalone_bytes_round_trip() {
-    let golden = include_bytes!("golden/standalone-empty.bin");
-    let view = BloomView::from_standalone(golden).unwrap();
-    view.verify().unwrap();
-    assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (1, 6, 0, Some(0)));
-    assert!(!numbers().iter().any(|key| view.contains(key)));
-    assert_same_bytes(&view.to_filter().unwrap().to_standalone(), golden, "empty");
-
-    let golden = include_bytes!("golden/standalone-100-blocks.bin");
-    let view = BloomView::from_standalone(golden).unwrap();
-    view.verify().unwrap();
-    assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (100, 11, 0x5eed, None));
-    assert_contains_all(&view, &numbers());
-    assert_same_bytes(&view.to_filter().unwrap().to_standalone(), golden, "100 blocks");
-
-    let golden = include_bytes!("golden/standalone-short-2.bin");
-    let view = BloomView::from_standalone(golden).unwrap();
-    view.verify().unwrap();
-    assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (1, 6, 0, Some(3)));
-    assert_contains_all(&view, &ANIMALS);
-    assert_same_bytes(&view.to_filter().unwrap().to_standalone(), golden, "2 lanes");
-
-    let golden = include_bytes!("golden/standalone-short-9.bin");
-    let view = BloomView::from_standalone(golden).unwrap();
-    view.verify().unwrap();
-    assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (9, 11, 0x5eed, Some(50)));
-    assert_contains_all(&view, &numbers()[..50]);
-    assert_same_bytes(&view.to_filter().unwrap().to_standalone(), golden, "9 lanes");
-}
-
-/// The filter of a slot of the goldens.
-fn golden_filter(slot: usize, n_blocks: usize, k: u32, seed: u64) -> BloomFilter {
-    let mut filter = BloomFilter::with_blocks(n_blocks, k).unwrap().with_seed(seed).unwrap();
-    filter.extend((0..slot % 7).map(|i| format!("{slot}-{i}")));
-    filter
-}
-
-#[test]
-fn golden_banks_are_read_and_written() {
-    for &(golden, slots, n_blocks, k, seed) in banks::BANKS {
-        let view = BankView::from_standalone(golden).unwrap();
-        assert_eq!(
-            (view.slots(), view.sizing().n_blocks(), view.sizing().k(), view.seed()),
-            (slots, n_blocks, k, seed)
-        );
-        assert_eq!(StandaloneKind::of(golden), Some(StandaloneKind::Bank));
-        let footer = BankFooter::read(golden).unwrap();
-        let mut found = SlotBitmap::new();
-        for slot in 0..slots {
-            let filter = view.to_filter(slot).unwrap();
-            assert!(filter == golden_filter(slot, n_blocks, k, seed), "slot {slot} of {slots}");
-            assert_eq!(filter.known_keys(), Some(slot as u64 % 7).filter(|&keys| keys != 4));
-            for key in (0..slot % 7).map(|i| format!("{slot}-{i}")) {
-                for kernel in Kernel::available() {
-                    assert!(view.with_kernel(kernel).find(&key, &mut found) && found.contains(slot));
-                }
-                let hash = footer.hash_key(&key);
-                let range = footer.range(hash);
-                let region = &golden[range.start as usize..range.end as usize];
-                assert!(footer.find_in_range(region, hash, &mut found).unwrap() && found.contains(slot));
-            }
-        }
-        let bank = FilterBank::from_standalone(golden).unwrap();
-        assert!(bank.to_standalone() == golden);
-
-        // Pushed one by one into a larger bank, with the numbers of keys that the standalone bytes have.
-        let sizing = Sizing::new(n_blocks, k).unwrap();
-        let mut bank = FilterBank::with_capacity(sizing, slots + 70).unwrap().with_seed(seed).unwrap();
-        for slot in 0..slots {
-            let filter = view.to_filter(slot).unwrap();
-            assert_eq!(bank.push(&filter), Ok(slot));
-        }
-        assert!(bank.to_standalone() == golden, "{slots} slots");
-    }
-}
-
-#[test]
-fn the_worked_example_of_a_bank_is_read() {
-    let golden = include_bytes!("golden/bank-3-slots.bin");
-    let view = BankView::from_standalone(golden).unwrap();
-    let keys: Vec<_> = (0..3).map(|slot| view.to_filter(slot).unwrap().known_keys()).collect();
-    assert_eq!(keys, [Some(0), Some(1), Some(2)]);
-    let mut found = SlotBitmap::new();
-    for (key, slots) in [("boa", &[1, 2][..]), ("bee", &[2]), ("cat", &[])] {
-        assert_eq!(view.find(key, &mut found), !slots.is_empty());
-        assert!(found.iter().eq(slots.iter().copied()), "{key}: {found:?}");
-    }
-}
-
-#[test]
-fn golden_filters_of_several_modules_are_read_and_written() {
-    let (animals, numbers) = (ANIMALS.map(String::from), numbers());
-    type Golden<'a> = (&'a [u8], [usize; 2], u32, u64, &'a [String], Option<u64>);
-    let goldens: [Golden<'_>; 4] = [
-        (include_bytes!("golden/standalone-modules-empty.bin"), [1, 1], 6, 0, &[], Some(0)),
-        (
-            include_bytes!("golden/standalone-2-modules.bin"),
-            [2, 1],
-            3,
-            0,
-            &["boa".into(), "bee".into()],
-            Some(2),
-        ),
-        (include_bytes!("golden/standalone-3-modules.bin"), [3, 7], 6, 0x5eed, &numbers[..500], None),
-        (include_bytes!("golden/standalone-16-modules.bin"), [16, 2], 16, u64::MAX, &animals, Some(3)),
-    ];
-    for (golden, [n_modules, module_blocks], k, seed, keys, known_keys) in goldens {
-        let what = format!("{n_modules} modules");
-        assert_eq!(StandaloneKind::of(golden), Some(StandaloneKind::Blocked));
-        let view = BloomView::from_standalone(golden).unwrap();
-        let sizing = Sizing::new(n_modules * module_blocks, k).unwrap().with_modules(n_modules).unwrap();
-        assert_eq!((view.sizing(), view.seed(), view.known_keys()), (sizing, seed, known_keys));
-        let empty = BloomFilter::with_sizing(sizing).unwrap().with_seed(seed).unwrap();
-        assert!(view == filled(empty, keys).as_view(), "{what}");
-        assert_contains_all(&view, keys);
-        let copy = BloomFilter::from_standalone(golden).unwrap().to_standalone();
-        // One module is written in the form of one.
-        let written = if n_modules == 1 { include_bytes!("golden/standalone-empty.bin") } else { golden };
-        assert_same_bytes(&copy, written, &what);
-        assert_same_bytes(&view.to_filter().unwrap().to_standalone(), written, &what);
-    }
-}
-
-#[test]
-fn golden_compact_bytes_of_two_modules_are_read_and_written() {
-    let golden = include_bytes!("golden/compact-2-modules.bin");
-    let (policy, mut filter) = (FilterPolicy::with_bits_per_key(20.0).unwrap(), Vec::new());
-    policy.create_filter(numbers(), &mut filter);
-    assert_same_bytes(&filter, golden, "2 modules");
-    let view = BloomView::from_compact(golden).unwrap();
-    assert_eq!((view.n_modules(), view.n_blocks(), view.k(), view.seed()), (2, 40, 7, 0));
-    assert_contains_all(&view, &numbers());
-    assert!(OwnedView::from_compact(golden).unwrap().as_view() == view);
-    assert_same_bytes(&BloomFilter::from_compact(golden).unwrap().to_compact(), golden, "2 modules, copied");
-    assert!(numbers().iter().all(|key| policy.key_may_match(key, golden)));
-    assert!(!policy.key_may_match("absent", golden));
+    let file = files().find(|file| file.name == "standalone-100-blocks.bin").unwrap();
+    let lanes = &file.bytes[..file.bytes.len() - FOOTER_BYTES];
+    let bytes = [lanes, &[0x2a]].concat();
+    assert_same_bytes(&filled(file.empty(), &file.keys).to_compact(), &bytes, "100 blocks with a seed");
+    let view = BloomView::from_compact_with_seed(&bytes, file.seed).unwrap();
+    assert_eq!((view.sizing(), view.seed(), view.known_keys()), file.shape());
+    file.lookups(|key| view.contains(key));
 }
 
 /// Tables store the name. A database silently ignores the filters of a table if the name differs.

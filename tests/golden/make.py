@@ -4,7 +4,7 @@ This script is written from docs/format.md (and, for XXH64, from Yann Collet's s
 language than the crate and without reading the crate or the wyhash crate. tests/goldens.rs compares the crate
 with these values. Where the two disagree, docs/format.md decides which one is wrong.
 
-    python3 tests/golden/make.py           writes the .tsv and .bin files and banks.rs beside it
+    python3 tests/golden/make.py           writes the .bin and .tsv files beside it, but for sizes.tsv
     python3 tests/golden/make.py --check   writes nothing; exits 1 if a file differs from what would be written
     python3 tests/golden/make.py --worked  prints the worked examples of docs/format.md: of "Keys of other types", of
                                            section 6, of modules, and of sections 7, 8 and 12
@@ -12,9 +12,11 @@ with these values. Where the two disagree, docs/format.md decides which one is w
 Python 3, standard library only.
 """
 
+import math
 import pathlib
 import struct
 import sys
+import typing
 
 WORD = (1 << 64) - 1
 VERSION, HASH_ID = 2, 2
@@ -325,7 +327,9 @@ def scalable(keys, initial_capacity, fpr, growth, tightening, k, seed, sizes, n_
         insert(filters[-1], k, hash_)
         counts[-1] += 1
     assert len(filters) == len(sizes)
-    return scalable_bytes(filters, counts, capacities, initial_capacity, fpr, fpr, growth, tightening, len(filters), k, seed)
+    data = scalable_bytes(
+        filters, counts, capacities, initial_capacity, fpr, fpr, growth, tightening, len(filters), k, seed)
+    return data, filters, sum(counts)
 
 
 def scalable_union(parts, initial_capacity, fpr, fpr_of_all, growth, tightening, next_, k, seed):
@@ -391,6 +395,8 @@ def is_set(bank_, slots, block, row, slot):
 
 ANIMALS = [b"ant", b"bee", b"cat"]
 NUMBERS = [str(number).encode() for number in range(1000)]
+# Not in any file, but possibly present in some.
+ABSENT = [str(number).encode() for number in range(1000, 2000)]
 # A type and a value of it; "int" is an integer beyond 64 bits, which readers refuse: when the files were made, it was a key.
 TYPED = [
     *[("text", text) for text in (
@@ -424,57 +430,365 @@ def slot_known_keys(slot):
     return None if slot % 7 == 4 else slot % 7
 
 
+class File(typing.NamedTuple):
+    """A golden file, and what a reader must find in it."""
+    kind: str
+    data: bytes
+    keys: list  # for a bank, a list for each slot; for a frontier, those taken out and those that wait
+    is_in: typing.Callable  # for a bank, in how many slots
+    n_modules: int
+    size: int
+    k: int
+    seed: int
+    known_keys: object
+    inserts: str = "yes"
+    rewritten: str = ""
+    rate: str = ""
+    capacity: str = ""
+
+
+def lookup(filters, k, seed):
+    """`filters` are the modules of each."""
+    return lambda key: any(are_in(modules, k, hash_key(key, seed)) for modules in filters)
+
+
+def whole(lanes, n_blocks):
+    """The whole blocks of a short filter."""
+    return [lanes[short_lane(len(lanes), block, i)] for block in range(n_blocks) for i in range(8)]
+
+
+def compact_file(keys, n_blocks, k, n_modules=1):
+    modules = build_modules(keys, n_modules, n_blocks, k, 0)
+    data = compact(modules[0], k) if n_modules == 1 else compact_modules(keys, n_modules, n_blocks, k)
+    return File("compact", data, keys, lookup([modules], k, 0), n_modules, n_modules * n_blocks, k, 0, None)
+
+
+def compact_short_file(keys, n_lanes, k):
+    lanes, n_blocks = build_short(keys, n_lanes, k), short_blocks(n_lanes)
+    is_in = lookup([[whole(lanes, n_blocks)]], k, 0)
+    return File("compact", compact(lanes, k), keys, is_in, 1, n_blocks, k, 0, None, "no")
+
+
+def standalone_file(keys, n_blocks, k, seed, known_keys):
+    lanes = build(keys, n_blocks, k, seed)
+    data = standalone(lanes, k, seed, known_keys)
+    return File("standalone", data, keys, lookup([[lanes]], k, seed), 1, n_blocks, k, seed, known_keys)
+
+
+def standalone_short_file(keys, n_lanes, k, seed, known_keys):
+    lanes, n_blocks = build_short(keys, n_lanes, k, seed), short_blocks(n_lanes)
+    is_in, data = lookup([[whole(lanes, n_blocks)]], k, seed), standalone(lanes, k, seed, known_keys)
+    return File("standalone", data, keys, is_in, 1, n_blocks, k, seed, known_keys, "no")
+
+
+def modules_file(keys, n_modules, n_blocks, k, seed, known_keys):
+    is_in = lookup([build_modules(keys, n_modules, n_blocks, k, seed)], k, seed)
+    data = standalone_modules(keys, n_modules, n_blocks, k, seed, known_keys)
+    return File("standalone", data, keys, is_in, n_modules, n_modules * n_blocks, k, seed, known_keys)
+
+
+def standard_file(keys, size_bits, k, seed, known_keys):
+    data = standard(keys, size_bits, k, seed, known_keys)
+    is_in = lambda key: all(data[bit // 8] >> bit % 8 & 1 for bit in standard_probes(hash_key(key, seed), size_bits, k))
+    return File("standard", data, keys, is_in, 1, size_bits, k, seed, known_keys)
+
+
+def counting_file(inserted, removed, left, n_blocks, k, seed, known_keys):
+    data = counting(inserted, removed, n_blocks, k, seed, known_keys)
+
+    def is_in(key):
+        hash_ = hash_key(key, seed)
+        places = [512 * block_of(hash_, n_blocks) + 64 * lane + bit for lane, bit in probes(hash_, k)]
+        return all(data[at // 2] >> at % 2 * 4 & 15 for at in places)
+    return File("counting", data, left, is_in, 1, n_blocks, k, seed, known_keys)
+
+
+def scalable_file(keys, initial_capacity, fpr, k, seed, sizes, n_modules=1):
+    data, filters, inserted = scalable(keys, initial_capacity, fpr, 2, 0.85, k, seed, sizes, n_modules)
+    # New filters of these rates have one module.
+    return File("scalable", data, keys, lookup(filters, k, seed), n_modules, n_modules * sum(sizes), k, seed, inserted,
+                "yes" if n_modules == 1 else "no", rate=str(fpr), capacity=str(initial_capacity))
+
+
+def bank_file(keys, n_blocks, k, seed, known_keys):
+    filters = [build(some, n_blocks, k, seed) for some in keys]
+    data = bank(filters, n_blocks, k, seed, known_keys)
+
+    def slots_with(key):
+        hash_ = hash_key(key, seed)
+        rows = [64 * lane + bit for lane, bit in probes(hash_, k)]
+        width = row_bytes(len(filters))
+        at = block_of(hash_, n_blocks) * (512 * width + 64)
+        slots = (1 << len(filters)) - 1
+        for row in rows:
+            slots &= little(data[at + row * width:][:width])
+        return slots.bit_count()
+    return File("bank", data, keys, slots_with, 1, n_blocks, k, seed, known_keys)
+
+
 def ruled_bank(slots, n_blocks, k, seed):
-    filters = [build(slot_keys(slot), n_blocks, k, seed) for slot in range(slots)]
-    return bank(filters, n_blocks, k, seed, [slot_known_keys(slot) for slot in range(slots)])
+    known_keys = [slot_known_keys(slot) for slot in range(slots)]
+    return bank_file([slot_keys(slot) for slot in range(slots)], n_blocks, k, seed, known_keys)
 
 
 def worked_bank_file():
-    filters = [build(keys, 1, 6) for keys in ([], [WORKED], [WORKED, ANIMALS[1]])]
-    return bank(filters, 1, 6, 0, [0, 1, 2])
+    return bank_file([[], [WORKED], [WORKED, ANIMALS[1]]], 1, 6, 0, [0, 1, 2])
 
 
-def binary_files():
-    animals = build(ANIMALS, 1, 6)
+def golden_files():
+    in_frontier = standalone_file(ANIMALS, 2, 7, 0x5EED, None)
+    thirds = [number for i, number in enumerate(NUMBERS[:400]) if i % 3]
+    scalable_parts = [(NUMBERS[:20], 1, 20), (NUMBERS[20:27], 1, 20)]
+    united = [[build(keys, n_blocks, 10)] for keys, n_blocks, _ in scalable_parts]
     return {
-        "compact-1-block.bin": compact(animals, 6),
-        "compact-100-blocks.bin": compact(build(NUMBERS, 100, 11), 11),
-        **{f"compact-short-{n}.bin": compact(build_short(ANIMALS, n, 6), 6) for n in (1, 2, 4)},
-        **{f"compact-short-{n}.bin": compact(build_short(NUMBERS[:6 * n], n, 7), 7) for n in (3, 5, 6, 7, 12, 37, 63)},
-        "compact-2-modules.bin": compact_modules(NUMBERS, 2, 20, 7),
-        "compact-empty.bin": compact(build([], 1, 6), 6),
-        "standalone-empty.bin": standalone(build([], 1, 6), 6, 0, 0),
-        "standalone-100-blocks.bin": standalone(build(NUMBERS, 100, 11, 0x5EED), 11, 0x5EED, None),
-        "standalone-short-2.bin": standalone(build_short(ANIMALS, 2, 6), 6, 0, 3),
-        "standalone-short-9.bin": standalone(build_short(NUMBERS[:50], 9, 11, 0x5EED), 11, 0x5EED, 50),
-        "standalone-keys.bin": standalone(build([key_of(value) for _, value in TYPED], 2, 6), 6, 0, None),
-        "standard-1-bit.bin": standard(ANIMALS[:1], 1, 1, 0, 1),
-        "standard-empty.bin": standard([], 1000, 7, 0, 0),
-        "standard-10007-bits.bin": standard(NUMBERS, 10007, 7, 0x5EED, None),
-        "frontier.bin": frontier(ANIMALS[1:], standalone(build(ANIMALS, 2, 7, 0x5EED), 7, 0x5EED, None), 3, 100),
-        "standard-1024-bits.bin": standard(ANIMALS, 1024, 64, 0, 3),
-        "counting-empty.bin": counting([], [], 1, 6, 0, 0),
-        "counting-1-block.bin": counting(ANIMALS[:1] * 17 + ANIMALS[1:] * 14, ANIMALS * 13, 1, 6, 0, None),
-        "counting-10-blocks.bin": counting(NUMBERS[:400], NUMBERS[:400:3], 10, 12, 0x5EED, None),
-        "scalable-empty.bin": scalable([], 20, 0.01, 2, 0.85, 10, 0, [1]),
-        "scalable-1-filter.bin": scalable(NUMBERS[:20], 20, 0.01, 2, 0.85, 10, 0, [1]),
-        "scalable-3-filters.bin": scalable(NUMBERS, 150, 0.01, 2, 0.85, 10, 0x5EED, [5, 9, 19]),
-        "scalable-modules.bin": scalable(NUMBERS, 150, 0.001, 2, 0.85, 6, 0x5EED, [3, 6, 12], n_modules=2),
-        "scalable-union.bin": scalable_union(
-            [(NUMBERS[:20], 1, 20), (NUMBERS[20:27], 1, 20)], 20, 0.01, 0.02, 2, 0.85, 1, 10, 0),
-        "bank-3-slots.bin": worked_bank_file(),
+        "compact-1-block.bin": compact_file(ANIMALS, 1, 6),
+        "compact-100-blocks.bin": compact_file(NUMBERS, 100, 11),
+        **{f"compact-short-{n}.bin": compact_short_file(ANIMALS, n, 6) for n in (1, 2, 4)},
+        **{f"compact-short-{n}.bin": compact_short_file(NUMBERS[:6 * n], n, 7) for n in (3, 5, 6, 7, 12, 37, 63)},
+        "compact-2-modules.bin": compact_file(NUMBERS, 20, 7, 2),
+        "compact-empty.bin": compact_file([], 1, 6),
+        "standalone-empty.bin": standalone_file([], 1, 6, 0, 0),
+        "standalone-100-blocks.bin": standalone_file(NUMBERS, 100, 11, 0x5EED, None),
+        "standalone-short-2.bin": standalone_short_file(ANIMALS, 2, 6, 0, 3),
+        "standalone-short-9.bin": standalone_short_file(NUMBERS[:50], 9, 11, 0x5EED, 50),
+        "standalone-keys.bin": standalone_file([key_of(value) for _, value in TYPED], 2, 6, 0, None),
         # One module in the form of several, which readers accept and writers no longer use.
-        "standalone-modules-empty.bin": standalone_modules([], 1, 1, 6, 0, 0),
-        "standalone-2-modules.bin": standalone_modules([WORKED, ANIMALS[1]], 2, 1, 3, 0, 2),
-        "standalone-3-modules.bin": standalone_modules(NUMBERS[:500], 3, 7, 6, 0x5EED, None),
-        "standalone-16-modules.bin": standalone_modules(ANIMALS, 16, 2, 16, WORD, 3),
+        "standalone-modules-empty.bin": modules_file([], 1, 1, 6, 0, 0)._replace(rewritten="standalone-empty.bin"),
+        "standalone-2-modules.bin": modules_file([WORKED, ANIMALS[1]], 2, 1, 3, 0, 2),
+        "standalone-3-modules.bin": modules_file(NUMBERS[:500], 3, 7, 6, 0x5EED, None),
+        "standalone-16-modules.bin": modules_file(ANIMALS, 16, 2, 16, WORD, 3),
+        "standard-1-bit.bin": standard_file(ANIMALS[:1], 1, 1, 0, 1),
+        "standard-empty.bin": standard_file([], 1000, 7, 0, 0),
+        "standard-10007-bits.bin": standard_file(NUMBERS, 10007, 7, 0x5EED, None),
+        "standard-1024-bits.bin": standard_file(ANIMALS, 1024, 64, 0, 3),
+        "counting-empty.bin": counting_file([], [], [], 1, 6, 0, 0),
+        "counting-1-block.bin": counting_file(
+            ANIMALS[:1] * 17 + ANIMALS[1:] * 14, ANIMALS * 13, ANIMALS, 1, 6, 0, None)._replace(inserts="no"),
+        "counting-10-blocks.bin": counting_file(NUMBERS[:400], NUMBERS[:400:3], thirds, 10, 12, 0x5EED, None),
+        "scalable-empty.bin": scalable_file([], 20, 0.01, 10, 0, [1]),
+        "scalable-1-filter.bin": scalable_file(NUMBERS[:20], 20, 0.01, 10, 0, [1]),
+        "scalable-3-filters.bin": scalable_file(NUMBERS, 150, 0.01, 10, 0x5EED, [5, 9, 19]),
+        "scalable-modules.bin": scalable_file(NUMBERS, 150, 0.001, 6, 0x5EED, [3, 6, 12], n_modules=2),
+        "scalable-union.bin": File(
+            "scalable", scalable_union(scalable_parts, 20, 0.01, 0.02, 2, 0.85, 1, 10, 0), NUMBERS[:27],
+            lookup(united, 10, 0), 1, 2, 10, 0, 27, "no", rate="0.01", capacity="20"),
+        "frontier.bin": File(
+            "frontier", frontier(ANIMALS[1:], in_frontier.data, 3, 100), [ANIMALS[:1], ANIMALS[1:]], in_frontier.is_in,
+            1, 2, 7, 0x5EED, 3, "no", capacity="100"),
+        "bank-3-slots.bin": worked_bank_file(),
         **{f"bank-{slots}-slots.bin": ruled_bank(slots, *rest) for slots, *rest in BANKS},
     }
 
 
-def literal(word):
-    digits = f"{word:016x}"
-    return "0x" + "_".join(digits[i:i + 4] for i in range(0, 16, 4))
+def in_words(keys):
+    """The texts, with `a..b` for three or more decimal numbers from a to b - 1."""
+    words_, at = [], 0
+    while at < len(keys):
+        end = at + 1
+        while end < len(keys) and keys[at].isdigit() and keys[end] == b"%d" % (int(keys[at]) + end - at):
+            end += 1
+        words_ += [f"{int(keys[at])}..{int(keys[at]) + end - at}"] if end - at > 2 else [keys[at].decode()]
+        at = end if end - at > 2 else at + 1
+    return " ".join(words_)
+
+
+def files_table(files):
+    def keys_of(name, file):
+        if name == "standalone-keys.bin":
+            return "keys.tsv"
+        return "|".join(map(in_words, file.keys)) if file.kind in ("bank", "frontier") else in_words(file.keys)
+
+    def shown(known_keys):
+        return " ".join(map(shown, known_keys)) if isinstance(known_keys, list) else \
+            "unknown" if known_keys is None else str(known_keys)
+    rows = ([name, file.kind, str(file.n_modules), str(file.size), str(file.k), f"{file.seed:x}", shown(file.known_keys),
+             keys_of(name, file), str(sum(file.is_in(key) for key in ABSENT)), file.inserts, file.rewritten or name,
+             file.rate, file.capacity] for name, file in files.items())
+    return table(["file", "kind", "modules", "size", "k", "seed", "known keys", "keys", "found", "inserts", "rewritten",
+                  "rate", "capacity"], *rows)
+
+
+# Damaged files: what a reader must say, by the names and in words of the texts of src/error.rs.
+
+FOOTER = 64
+NAMES = {"standalone": "blocked filter", "standard": "standard filter", "counting": "counting filter",
+         "scalable": "scalable filter", "frontier": "frontier", "bank": "filter bank"}
+REPRESENTATIVES = ["standalone-short-9.bin", "standalone-2-modules.bin", "standard-1024-bits.bin",
+                   "counting-1-block.bin", "scalable-1-filter.bin", "frontier.bin", "bank-3-slots.bin"]
+
+
+def word(number):
+    return (number % 2 ** 64).to_bytes(8, "little")
+
+
+def put(data, at, new):
+    """`data` with `new` at an offset, which counts from the end if it is negative."""
+    at %= len(data)
+    return data[:at] + new + data[at + len(new):]
+
+
+def flipped(data, at):
+    at %= len(data)
+    return put(data, at, bytes([data[at] ^ 0x10]))
+
+
+def forged(data, at, new):
+    """`data` with `new` at an offset in the footer, whose checksum is made to match."""
+    data = put(data, at - FOOTER, new)
+    return put(data, -16, word(xxh64(data[-FOOTER:-16])))
+
+
+def with_body(data, body, checksum=None):
+    """Another body before the same footer, whose checksums are made to match."""
+    return forged(body + data[-FOOTER:], 32, word(xxh64(body) if checksum is None else checksum))
+
+
+def damaged_anywhere(name, data):
+    """What every reader of standalone bytes must refuse."""
+    yield "no bytes", b"", "Unrecognized", "there are 0, and"
+    yield "less than a footer", data[-63:], "Unrecognized", "there are 63, and"
+    yield "other bytes", bytes(200), "Unrecognized", "they end in 0x0000000000000000"
+    yield "the first half", data[:len(data) // 2], "Unrecognized", ""
+    yield "the first byte is missing", data[1:], "Damaged", ""
+    yield "the last byte is missing", data[:-1], "Unrecognized", "they end in 0x"
+    # The oldest filter of a scalable one is read last.
+    left_over = "Unrecognized" if name.startswith("scalable") else "Damaged"
+    yield "a byte more at the start", b"\0" + data, left_over, ""
+    yield "a byte more at the end", data + b"\0", "Unrecognized", "they end in 0x"
+    yield "twice", data * 2, left_over, ""
+    yield "a bit of the body flipped", flipped(data, 0), "Damaged", ""
+    for at in (0, 8, 16, 24, 32, 41, 42, 43, 47, 48, 55):
+        yield f"a bit of footer byte {at} flipped", flipped(data, at - FOOTER), "Damaged", "the footer is damaged: its checksum is 0x"
+    yield "a bit of the magic flipped", flipped(data, -6), "Unrecognized", "they end in 0x"
+    for version in (0, 1, 3, 255):
+        yield f"version {version}", forged(data, 40, bytes([version])), "Unsupported", f"of version {version},"
+    yield "version 3 with its checksum elsewhere", put(data, 40 - FOOTER, b"\3"), "Unsupported", "of version 3,"
+    yield "a reserved byte set", forged(data, 47, b"\1"), "Damaged", "cannot be "
+    for size in (0, 10, 1 << 32, 1 << 58, 1 << 61, (1 << 61) + 9, WORD):
+        yield f"a size of {size}", forged(data, 0, word(size)), "Damaged", ""
+    if not name.startswith(("scalable", "frontier")):
+        most = 64 if name.startswith("standard") else 16
+        for k in (0, most + 1, 255):
+            yield f"k of {k}", forged(data, 41, bytes([k])), "Damaged", f"the footer's k cannot be {k}"
+        yield "a hash id of 3", forged(data, 42, b"\3"), "Damaged", "the footer's hash id cannot be 3"
+        yield "another hash", forged(data, 24, word(1)), "Unsupported", "another hash function placed the keys"
+        yield "another checksum of the body", forged(data, 32, word(1)), "Damaged", "checksum is 0x"
+        if not name.startswith("bank"):
+            for keys in (0, 1 << 63):
+                yield f"{keys} keys", forged(data, 8, word(keys)), "accepted", ""
+
+
+def damaged_kinds(name, data):
+    """What is wrong in files of one kind only."""
+    end = len(data) - FOOTER
+    if name == "standalone-short-9.bin":
+        yield "9 lanes of 10", with_body(data, data[:end] + bytes(8)), "Damaged", "size of 9 lanes of 8 bytes does not match the 80 bytes"
+        for lanes in (0, 65, 1001):
+            body = bytes(8 * lanes)
+            yield f"{lanes} lanes", forged(with_body(data, body), 0, word(lanes)), "Damaged", ""
+        yield "a module of one", forged(data, 43, b"\1"), "Damaged", "the footer's reserved bytes cannot be 1"
+        unrepeated = with_body(data, whole_blocks(whole([little(data[at:at + 8]) for at in range(0, end, 8)], 9)))
+        yield "whole blocks, a longer form", forged(unrepeated, 0, word(72)), "accepted", ""
+    elif name == "standalone-2-modules.bin":
+        yield "a bit of the second module flipped", flipped(data, 64), "Damaged", "checksum is 0x"
+        yield "a bit of the list of checksums flipped", flipped(data, end - 1), "Damaged", "checksum is 0x"
+        yield "modules in the other order", data[64:128] + data[:64] + data[128:], "Damaged", "checksum is 0x"
+        for modules in (0, 17):
+            yield f"{modules} modules", forged(data, 43, bytes([modules])), "Damaged", f"number of modules cannot be {modules}"
+        for modules in (1, 3, 16):
+            yield f"{modules} modules", forged(data, 43, bytes([modules])), "Damaged", ""
+        checksums = b"".join(word(xxh64(data[at:at + 64])) for at in (0, 64))
+        yield "checksums of another seed", with_body(data, data[:128] + checksums, xxh64(checksums)), "Damaged", "checksum is 0x"
+    elif name == "standard-1024-bits.bin":
+        yield "1023 bits, and a bit set beyond", forged(with_body(data, put(data[:end], 127, b"\x80")), 0, word(1023)), "Damaged", ""
+    elif name == "counting-1-block.bin":
+        yield "256 bytes more", with_body(data, data[:end] + bytes(256)), "Damaged", ""
+    elif name == "scalable-1-filter.bin":
+        rows = end - 24
+        loads = lambda keys, capacity: data[:rows] + word(keys) + word(capacity) + word(xxh64(word(keys) + word(capacity))) + data[end:]
+        yield "a bit of the keys flipped", flipped(data, rows), "Damaged", "checksum is 0x"
+        yield "more keys than the capacity", loads(21, 20), "Damaged", "number of keys cannot be 21"
+        yield "a large capacity", loads(19, 1 << 40), "Damaged", "capacity of a filter cannot be"
+        yield "two filters", forged(data, 0, word(2)), "Damaged", ""
+        for rate in (0.0, -0.01, math.inf, math.nan):
+            yield f"a rate of all of {rate}", forged(data, 8, struct.pack("<d", rate)), "Damaged", "false-positive rate of all, in bits, cannot be"
+        for rate in (0.0, 1.0, 1e-9, math.nan):
+            yield f"a rate of {rate}", forged(data, 24, struct.pack("<d", rate)), "Damaged", "false-positive rate, in bits, cannot be"
+        for tightening in (0.4, 1.0, math.nan):
+            yield f"a tightening of {tightening}", forged(data, 32, struct.pack("<d", tightening)), "Damaged", "tightening, in bits, cannot be"
+        for capacity in (0, 1 << 40):
+            yield f"an initial capacity of {capacity}", forged(data, 16, word(capacity)), "Damaged", f"initial capacity cannot be {capacity}"
+        for at, value, says in ((41, 1, "growth"), (41, 17, "growth"), (42, 0, "index of the next filter"),
+                                (43, 2, "number of further modules")):
+            yield f"{says} of {value}", forged(data, at, bytes([value])), "Damaged", f"{says} cannot be {value}"
+        yield "a second module that is missing", forged(data, 43, b"\1"), "Damaged", ""
+    elif name == "frontier.bin":
+        filter_ = data[22:end]
+        again = lambda queue: forged(with_body(data, queue + filter_), 8, word(len(queue)))
+        yield "a queue of 1 item", forged(data, 0, word(1)), "Damaged", "size of 1 queued items does not match"
+        yield "a queue of 23 bytes", forged(data, 8, word(23)), "Damaged", ""
+        yield "1 item accepted", forged(data, 16, word(1)), "Damaged", "accepted items cannot be 1"
+        yield "2^63 items accepted", forged(data, 16, word(1 << 63)), "Damaged", "accepted items cannot be"
+        yield "an item that the filter lacks", again(put(data[:22], 8, b"cow")), "Damaged", "queue item 0 is"
+        yield "an item that is cut", again(word(3) + b"bee" + word(4) + b"cat"), "Damaged", ""
+        yield "a filter that is damaged", with_body(data, data[:22] + flipped(filter_, 0)), "Damaged", "checksum is 0x"
+    elif name == "bank-3-slots.bin":
+        yield "a checksum flipped", flipped(data, 512), "Damaged", "region 0 is damaged"
+        yield "the zeros of a region flipped", flipped(data, 560), "Damaged", "region 0 is damaged"
+        yield "the known keys flipped", flipped(data, 576), "Damaged", "checksum is 0x"
+        yield "too many slots", forged(data, 8, word((1 << 24) + 1)), "Damaged", "number of slots cannot be 16777217"
+        for slots in (2, 4, 1 << 24):
+            yield f"{slots} slots", forged(data, 8, word(slots)), "Damaged", ""
+        rows = bytes(byte | 0x80 for byte in data[:512])
+        sealed = forged(data, 32, word(xxh64(data[576:600], xxh64(rows))))
+        region = rows + word(xxh64(rows) + little(sealed[-16:-8])) + bytes(56)
+        yield "bits of no slot", region + sealed[576:], "accepted", ""
+
+
+def damaged_compact(files):
+    one, two = files["compact-1-block.bin"].data, files["compact-2-modules.bin"].data
+    yield "compact-1-block.bin", "no bytes", b"", "not 0: the bytes were cut"
+    for length in (1, 8, 24, 64):
+        yield "compact-1-block.bin", f"{length} bytes", one[:length], ""
+    for lanes in (0, 65, 71):
+        length = 8 * lanes + 1
+        yield "compact-1-block.bin", f"{lanes} lanes", bytes(8 * lanes) + b"\x25", f"not {length}: the bytes were cut"
+    for trailer in (0x00, 0x15, 0x1f, 0x30, 0x35, 0x45, 0xff):
+        yield "compact-1-block.bin", f"trailer {trailer:#x}", put(one, -1, bytes([trailer])), f"not 0x{trailer:x}: the bytes were cut"
+    for n_modules in (0, 1, 17):
+        yield "compact-2-modules.bin", f"{n_modules} modules", put(two, -2, bytes([n_modules])), None
+    yield "compact-2-modules.bin", "3 modules of 40 blocks", put(two, -2, b"\3"), ""
+    yield "compact-2-modules.bin", "trailer of one module", put(two, -1, b"\x26"), "not 0x26: the bytes were cut"
+
+
+def damaged_table(files):
+    """A change replaces the bytes from one offset to another."""
+    rows = []
+
+    def add(case, reader, name, data, error, says):
+        whole_ = files[name].data
+        most = min(len(whole_), len(data))
+        start = next((at for at in range(most) if whole_[at] != data[at]), most)
+        same = next((at for at in range(most - start) if whole_[-1 - at] != data[-1 - at]), most - start)
+        end = len(whole_) - same
+        rows.append([case, reader, name, str(start), str(end), data[start:len(data) - same].hex(), error, says])
+
+    for name in REPRESENTATIVES:
+        for case, data, error, says in (*damaged_anywhere(name, files[name].data), *damaged_kinds(name, files[name].data)):
+            add(case, files[name].kind, name, data, error, says)
+        for reader in NAMES:
+            if reader != files[name].kind:
+                add("another kind", reader, name, files[name].data, "Unrecognized", f"bytes of a {NAMES[files[name].kind]}")
+    for reader in NAMES:
+        add("compact bytes", reader, "compact-100-blocks.bin", files["compact-100-blocks.bin"].data, "Unrecognized", "they end in 0x")
+    for name, case, data, says in damaged_compact(files):
+        if says is None:
+            add(case, "compact", name, data, "Damaged", f"number of modules cannot be {data[-2]}")
+        else:
+            add(case, "compact", name, data, "Unrecognized", says)
+    for name in REPRESENTATIVES:
+        add("standalone bytes", "compact", name, files[name].data, "Unrecognized", "")
+    return table(["case", "reader", "file", "from", "to", "bytes", "error", "says"], *rows)
 
 
 def hash_of_each_rotation():
@@ -527,16 +841,6 @@ def probes_of_standard_filters():
             for hash_ in PLAIN_HASHES + [1 << 63, (1 << 63) - 1] + hash_of_each_rotation()
             for size_bits in (1, 64, 1000, 1 << 20, 12_345_678))
     return table(["hash", "bits", *(f"probe {j}" for j in range(6))], *rows)
-
-
-def rust_banks():
-    out = ["// Made by tests/golden/make.py from docs/format.md. Do not edit.", ""]
-    out += ["/// (bytes, slots, n_blocks, k, seed). Slot s has the keys \"{s}-{i}\", as text, for i in 0..s % 7. Their"]
-    out += ["/// number is unknown if it is 4. bank-3-slots.bin has other keys: docs/format.md, section 12."]
-    out += ["pub const BANKS: &[(&[u8], usize, usize, u32, u64)] = &["]
-    for slots, n_blocks, k, seed in BANKS:
-        out += [f"    (include_bytes!(\"bank-{slots}-slots.bin\"), {slots}, {n_blocks}, {k}, {literal(seed)}),"]
-    return "\n".join(out + ["];", ""]).encode()
 
 
 def typed_keys():
@@ -649,7 +953,7 @@ def worked_counting():
 
 def worked_bank():
     """The example of docs/format.md, section 12."""
-    body = worked_bank_file()
+    body = worked_bank_file().data
     rows = [(row, byte) for row, byte in enumerate(body[:512]) if byte]
     return "\n".join([
         "row    " + "".join(f"{row:>5}" for row, _ in rows),
@@ -673,7 +977,7 @@ def check_self():
     assert xxh64(b"abc") == 0x44BC2CF5AD770999
     assert xxh64(b"The quick brown fox jumps over the lazy dog") == 0x0B242D361FDA71BC
     for slots, n_blocks, k, seed in BANKS:
-        bank_ = ruled_bank(slots, n_blocks, k, seed)
+        bank_ = ruled_bank(slots, n_blocks, k, seed).data
         for slot in {*range(0, slots, 37), *range(slots)[-1:]}:
             lanes = build(slot_keys(slot), n_blocks, k, seed)
             for at in range(512 * n_blocks):
@@ -691,9 +995,11 @@ def main():
         return 2
     folder = pathlib.Path(__file__).resolve().parent
     differing = []
-    values = {"hashes.tsv": hashes(), "masks.tsv": masks(), "blocks.tsv": blocks(), "banks.rs": rust_banks(),
-              "probes.tsv": probes_of_standard_filters(), "keys.tsv": typed_keys()}
-    for name, content in {**values, **binary_files()}.items():
+    files = golden_files()
+    values = {"hashes.tsv": hashes(), "masks.tsv": masks(), "blocks.tsv": blocks(), "keys.tsv": typed_keys(),
+              "probes.tsv": probes_of_standard_filters(), "files.tsv": files_table(files),
+              "damaged.tsv": damaged_table(files)}
+    for name, content in {**values, **{name: file.data for name, file in files.items()}}.items():
         path = folder / name
         if sys.argv[1:] == []:
             path.write_bytes(content)
