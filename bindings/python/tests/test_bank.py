@@ -78,8 +78,7 @@ def test_a_bank_is_a_list_of_filters():
 
 
 def test_larger_filters_are_folded():
-    sizes = (5, 10, 30, 7, 1)
-    small, large, larger, odd, tiny = (BloomFilter.with_bits_per_key(8 * blocks, 64, most_modules=1) for blocks in sizes)
+    small, large, larger, odd, tiny = (BloomFilter.with_bits_per_key(8 * n, 64, most_modules=1) for n in (5, 10, 30, 7, 1))
     filters = [large, small, larger]
     for number, f in enumerate(filters):
         f.update(range(number, number + 20))
@@ -115,7 +114,8 @@ def test_wrong_arguments_are_errors():
     bank = FilterBank(filters)
     puts = [bank.push, lambda f: bank.replace(0, f), lambda f: FilterBank([filters[0], f])]
     for wrong in (None, "text", 17, StandardBloomFilter(30), bank):
-        refused(puts, TypeError, f"^a bank is made of BloomFilter and BloomView objects, not {type(wrong).__name__}$", wrong)
+        text = f"^a bank is made of BloomFilter and BloomView objects, not {type(wrong).__name__}$"
+        refused(puts, TypeError, text, wrong)
     refused(puts, ValueError, "seeds 0x", BloomFilter(30, seed=1))
     two = BloomFilter.with_bits_per_key(2 * 16, 32, most_modules=1)
     refused(puts, ValueError, r"^filters with k = \d+ and k = \d+ cannot be combined: build both ", two)

@@ -100,11 +100,11 @@ def test_sizes_and_properties():
     assert repr(BloomView(f.to_bytes())) == f"BloomView(n_blocks={f.n_blocks}, n_modules=2, k=8, seed=7)"
 
 
-@pytest.mark.parametrize("options, n_modules", [({}, 2), ({"most_modules": None}, 2), ({"most_modules": 1}, 1), ({"most_modules": 4}, 3)])
-def test_modules(options, n_modules):
-    keys = np.arange(100_000)
-    filters = [BloomFilter(len(keys), 0.0001, **options), BloomFilter.with_bits_per_key(len(keys), 20, **options)]
-    for builder in (FilterBuilder(0.0001, **options), FilterBuilder.with_bits_per_key(20, **options)):
+@pytest.mark.parametrize("most_modules, n_modules", [(None, 2), (1, 1), (4, 3)])
+def test_modules(most_modules, n_modules):
+    keys, most = np.arange(100_000), {"most_modules": most_modules}
+    filters = [BloomFilter(len(keys), 0.0001, **most), BloomFilter.with_bits_per_key(len(keys), 20, **most)]
+    for builder in (FilterBuilder(0.0001, **most), FilterBuilder.with_bits_per_key(20, **most)):
         builder.update(keys)
         filters.append(builder.finish())
     assert [f.n_modules for f in filters] == [n_modules] * 4
@@ -153,8 +153,8 @@ def test_one_value_is_one_key_whatever_its_type(cls):
         assert key not in f, repr(key)
 
 
-REFUSED = [True, False, None, 1.0, bytearray(b"ant"), memoryview(b"ant"), 1j, (1,), [1], {1}, object(), np.float64(1), np.bool_(True),
-           np.datetime64(1, "s"), np.timedelta64(1, "s"), np.void(b"a"), np.array([True]), np.array(True)]
+REFUSED = [True, False, None, 1.0, bytearray(b"ant"), memoryview(b"ant"), 1j, (1,), [1], {1}, object(), np.float64(1),
+           np.bool_(True), np.datetime64(1, "s"), np.timedelta64(1, "s"), np.void(b"a"), np.array([True]), np.array(True)]
 
 
 @pytest.mark.parametrize("key", REFUSED, ids=lambda key: type(key).__name__ + repr(key)[:12])
@@ -310,7 +310,8 @@ def test_equality_and_hash(cls):
     assert f != g and not f == g
     g.add("ant")
     assert f == g
-    for other in (None, 3, "ant", f.to_bytes(), object(), cls(1_000, seed=1), cls(9_000), *(other(1_000) for other in ALL)):
+    others = [other(1_000) for other in ALL]
+    for other in (None, 3, "ant", f.to_bytes(), object(), cls(1_000, seed=1), cls(9_000), *others):
         assert f != other and not f == other
     with pytest.raises(TypeError, match="unhashable"):
         hash(f)
@@ -371,8 +372,9 @@ def test_counting():
     f.update(["ant", "ant", "bee", 17, np.int8(17), b"\x11" + b"\0" * 7, *["cat"] * 20])
     assert [f.count(key) for key in ("ant", "bee", "dog", 17, "cat")] == [2, 1, 0, 3, 15]
     plain = f.to_filter()
-    assert type(plain) is BloomFilter and plain == one_by_one(["ant", "bee", 17, "cat"], BloomFilter(1_000, most_modules=1))
-    assert (f.k, f.n_blocks, f.fill_ratio, f.estimated_fpr()) == (plain.k, plain.n_blocks, plain.fill_ratio, plain.estimated_fpr())
+    assert type(plain) is BloomFilter and plain == one_by_one(["ant", "bee", 17, "cat"], BloomFilter(1_000))
+    shape = lambda f: (f.k, f.n_blocks, f.fill_ratio, f.estimated_fpr())
+    assert shape(f) == shape(plain)
     assert f.remove("ant") and "ant" in f and f.remove("ant") and "ant" not in f and not f.remove("ant")
     assert "bee" in f and "ant" in plain
 
@@ -392,15 +394,6 @@ def test_scalable():
 def test_standard():
     f = StandardBloomFilter(1_000, 0.01)
     assert 9 < f.size_bits / 1_000 < 10 and f.size_bytes == 64 * math.ceil(f.size_bits / 512) and f.k == 7
-
-
-def test_no_class_has_methods_that_it_cannot_keep():
-    for cls, names in (
-        (CountingBloomFilter, ("__or__", "__and__", "union", "fold")),
-        (ScalableBloomFilter, ("with_bits_per_key", "k", "n_blocks", "__or__", "__and__")),
-        (BloomView, ("add", "update", "clear", "__ior__", "__or__")),
-    ):
-        assert not {*names} & {*dir(cls)}
 
 
 # Memory and threads
@@ -458,8 +451,8 @@ jobs = [
 if hasattr(f, "estimated_keys"):
     jobs += [f.estimated_keys, lambda: [f.k for _ in range(100)]]
 if hasattr(f, "__ior__"):
-    jobs += [lambda: operator.ior(f, other), lambda: operator.ior(other, f), lambda: operator.ior(f, f), lambda: f | other]
-    jobs += [lambda: f & other, lambda: operator.iand(f, f), lambda: f & f]
+    jobs += [lambda: operator.ior(f, other), lambda: operator.ior(other, f), lambda: operator.ior(f, f)]
+    jobs += [lambda: f | other, lambda: f & other, lambda: operator.iand(f, f), lambda: f & f]
 if hasattr(f, "remove"):
     jobs += [lambda: f.remove("never") and raised.append("removed"), lambda: [f.count(17) for _ in range(100)]]
 run_at_once(jobs, 1.2)
@@ -524,7 +517,8 @@ assert f.n_blocks < size and f.contains_many(keys).all() and "key" in f
 
 
 @pytest.mark.parametrize("cls, call", [
-    *((cls, call) for cls in ALL for call in ("update", "contains_many")), (BloomView, "contains_many"), (FilterBank, "replace"),
+    *((cls, call) for cls in ALL for call in ("update", "contains_many")),
+    (BloomView, "contains_many"), (FilterBank, "replace"),
 ])
 def test_the_interpreters_lock_is_released(cls, call):
     """With a switch interval of an hour another thread runs only if the call itself releases the lock."""

@@ -152,8 +152,9 @@ def ways(kind, value):
 
 @pytest.mark.parametrize("row", TYPED, ids=[f"{row['type']} {row['value'][:24]}" for row in TYPED])
 def test_keys_of_other_types(row):
-    kind, value = row["type"], row["value"]
-    value = {"text": lambda: value.replace("\\0", "\0"), "binary": lambda: bytes.fromhex(value)}.get(kind, lambda: int(value))()
+    kind = row["type"]
+    read = {"text": lambda text: text.replace("\\0", "\0"), "binary": bytes.fromhex}.get(kind, int)
+    value = read(row["value"])
     if kind == "int":  # of more than 64 bits, which are no keys
         with pytest.raises(OverflowError, match="turn them into text"):
             BloomFilter(10).add(value)

@@ -13,7 +13,8 @@ from support import ALL, empty, key_bytes, one_by_one, run_python, with_little_m
 
 pa = pytest.importorskip("pyarrow")
 
-WORDS = ["", "a", "ant", "a\0", "\0", "жук", "🐜", "twelve bytes", "thirteen byte", "a longer string, of 33 characters", "x" * 300]
+WORDS = ["", "a", "ant", "a\0", "\0", "жук", "🐜", "twelve bytes", "thirteen byte",
+         "a longer string, of 33 characters", "x" * 300]
 LENGTHS = [0, 1, 2, 7, 8, 9, 63, 64, 65, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 4095, 4096, 4097, 10_000]
 
 
@@ -69,7 +70,8 @@ def refused(keys, *names, error=TypeError):
 
 # numpy
 
-INTEGERS = [np.dtype(order + kind + width) for kind in "iu" for width in "1248" for order in "<>"] + [np.dtype("longlong")]
+INTEGERS = [np.dtype(order + kind + width) for kind in "iu" for width in "1248" for order in "<>"]
+INTEGERS += [np.dtype("longlong")]
 
 
 def integers(dtype, count=1_000):
@@ -89,8 +91,8 @@ def test_numpy_integers(dtype):
     records["key"] = keys[:100]
     frozen = keys.copy()
     frozen.flags.writeable = False
-    for some in (keys, keys[::2], keys[::-1], keys[5::-3], keys[3:4], keys[:0], np.broadcast_to(keys[5], 70), table[:, 1],
-                 np.asfortranarray(table)[7], records["key"], frozen):  # fmt: skip
+    for some in (keys, keys[::2], keys[::-1], keys[5::-3], keys[3:4], keys[:0], np.broadcast_to(keys[5], 70),
+                 table[:, 1], np.asfortranarray(table)[7], records["key"], frozen):  # fmt: skip
         check(some)
 
 
@@ -147,7 +149,7 @@ def test_numpy_objects():
         assert f == one_by_one(["ant"])
 
 
-@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "g", "c8", "c16", "?", "M8[s]", "M8[D]", "m8[ns]", "V8", "V16", "V0"])
+@pytest.mark.parametrize("dtype", "f2 f4 f8 g c8 c16 ? M8[s] M8[D] m8[ns] V8 V16 V0".split())
 def test_other_numpy_types_are_refused(dtype):
     refused(np.zeros(3, dtype), "cast", np.dtype(dtype).str[1:] if dtype[0] == "V" else np.dtype(dtype).name)
 
@@ -325,9 +327,10 @@ def test_what_exports_one_column_is_that_column():
 def test_structs_are_refused():
     """Over the C interface a column of structs looks like a table, but it may have nulls."""
     structs, inner = pa.array([{"key": i} for i in range(40)]), pa.array([{"x": 1}])
-    for keys in (structs, structs.slice(3, 30), structs.slice(0, 0), pa.chunked_array([structs.slice(1)]), OnlyArray(structs),
-                 pa.array([{"a": 1, "b": "ant"}]), pa.table({"key": inner}), pa.array([{"y": {"x": 1}}]),
-                 pa.record_batch([inner], ["key"]), pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), inner)):  # fmt: skip
+    for keys in (structs, structs.slice(3, 30), structs.slice(0, 0), pa.chunked_array([structs.slice(1)]),
+                 OnlyArray(structs), pa.array([{"a": 1, "b": "ant"}]), pa.array([{"y": {"x": 1}}]),
+                 pa.table({"key": inner}), pa.record_batch([inner], ["key"]),
+                 pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), inner)):  # fmt: skip
         refused(keys, "struct", "select")
     mask = pa.array([i % 4 == 1 for i in range(40)])
     refused(AsBatch(pa.StructArray.from_arrays([pa.array(range(40))], ["key"], mask=mask)), "null", error=ValueError)
@@ -341,7 +344,8 @@ def test_extension_types():
         refused(pa.ExtensionArray.from_storage(opaque, pa.array([None], opaque.storage_type)), "cannot be keys")
     pd = pytest.importorskip("pandas")
     refused(pd.Series(pd.period_range("2026", periods=3, freq="M")), "cast", "period")
-    check(pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0123456789abcdef"], pa.binary(16))), [b"0123456789abcdef"])
+    values = [b"0123456789abcdef"]
+    check(pa.ExtensionArray.from_storage(pa.uuid(), pa.array(values, pa.binary(16))), values)
 
 
 OTHERS = [
@@ -373,7 +377,8 @@ OTHERS = [
 
 @pytest.mark.parametrize("keys, name", OTHERS, ids=[str(keys.type).replace(" ", "") for keys, _ in OTHERS])
 def test_other_arrow_types_are_refused(keys, name):
-    for column in (keys, keys.slice(0, 0), pa.chunked_array([keys]), pa.chunked_array([], keys.type), pa.table({"key": keys})):
+    chunks = [pa.chunked_array([keys]), pa.chunked_array([], keys.type)]
+    for column in (keys, keys.slice(0, 0), *chunks, pa.table({"key": keys})):
         refused(column, "cast|columns", name)
 
 
@@ -383,7 +388,8 @@ def test_bits_of_chunks_that_end_within_bytes(cls):
     random = np.random.default_rng(5)
     f = cls(2_000)
     f.update(np.arange(0, 60_000, 7))
-    for lengths in ([1] * 70, [3, 0, 5, 8, 0, 9, 7, 1, 64, 8191, 8192, 8193, 1, 17], random.integers(0, 40, 99), [8192, 8, 8193]):
+    odd = [3, 0, 5, 8, 0, 9, 7, 1, 64, 8191, 8192, 8193, 1, 17]
+    for lengths in ([1] * 70, odd, random.integers(0, 40, 99), [8192, 8, 8193]):
         for null in (0, 0.2):
             values = random.integers(0, 60_000, sum(lengths))
             column = pa.array(values, mask=random.random(len(values)) < null)
@@ -413,7 +419,8 @@ def test_failing_sources():
 
     schema, values = pa.array([1]).__arrow_c_array__()
     for source in (Array, Stream):
-        for answer in (None, 17, (), (None, None), (schema,), (values, schema), (schema, schema), (values, values), schema, values):
+        pairs = (None, None), (values, schema), (schema, schema), (values, values)
+        for answer in (None, 17, (), (schema,), schema, values, *pairs):
             refused(source(answer), error=(TypeError, ValueError))
         refused(source(LookupError), "no array", error=LookupError)
 
@@ -425,7 +432,8 @@ def test_a_capsule_is_consumed_once():
             setattr(type(self), method, lambda self, requested_schema=None: capsule)
 
     f = empty()
-    for method, keys in (("__arrow_c_array__", pa.array(["ant", "bee"])), ("__arrow_c_stream__", pa.chunked_array([["cat"]]))):
+    array, stream = pa.array(["ant", "bee"]), pa.chunked_array([["cat"]])
+    for method, keys in (("__arrow_c_array__", array), ("__arrow_c_stream__", stream)):
         again = Again(method, getattr(keys, method)())
         f.update(again)
         with pytest.raises((TypeError, ValueError)):
@@ -463,13 +471,14 @@ def test_pandas():
     """`.array`, `.values` and `.unique()` of a column are keys as the column is, with nulls or without."""
     pd = pytest.importorskip("pandas")
     words, mixed = WORDS * 3, [1, "ant", b"bee", 2**64 - 1, -3] * 3
-    text = [None, object, "string", "string[python]", pd.ArrowDtype(pa.string()), pd.ArrowDtype(pa.large_string()), "category"]
-    columns = [pd.Series(words, dtype=dtype) for dtype in text]
-    columns += [pd.Series(range(40), dtype=dtype) for dtype in ("Int64", "UInt8", "int32", "int16[pyarrow]", "category")]
+    arrow = [pd.ArrowDtype(pa.string()), pd.ArrowDtype(pa.large_string())]
+    columns = [pd.Series(words, dtype=dtype) for dtype in (None, object, "string", "string[python]", "category", *arrow)]
+    columns += [pd.Series(range(40), dtype=of) for of in ("Int64", "UInt8", "int32", "int16[pyarrow]", "category")]
     columns += [pd.Series(mixed, dtype=object), pd.Series(pd.Categorical([1, "ant", 1])),
                 pd.Series(pd.arrays.SparseArray([1, 2, 0, 0, 7]))]  # fmt: skip
     for column in columns:
-        for keys in (column, column.array, column.values, column.unique(), pd.Index(column), column.to_frame(), column[::-2]):
+        arrays = [column.array, column.values, column.unique()]
+        for keys in (column, *arrays, pd.Index(column), column.to_frame(), column[::-2]):
             check(keys, [value for row in keys.values for value in row] if hasattr(keys, "columns") else list(keys))
         if str(column.dtype).startswith(("int32", "Sparse")):
             continue  # has no nulls
@@ -493,8 +502,8 @@ def test_pandas():
 def test_pandas_that_is_no_keys():
     pd = pytest.importorskip("pandas")
     for column in (
-        pd.Series([1.5]), pd.Series([1.5], dtype="Float64"), pd.Series([True]), pd.Series([True, None], dtype="boolean"),
-        pd.Series(pd.to_datetime(["2026-01-01"])), pd.Series(pd.to_datetime(["2026-01-01"], utc=True)),
+        pd.Series([1.5]), pd.Series([1.5], dtype="Float64"),
+        pd.Series([True]), pd.Series([True, None], dtype="boolean"), pd.Series(pd.to_datetime(["2026-01-01"])), pd.Series(pd.to_datetime(["2026-01-01"], utc=True)),
         pd.Series(pd.period_range("2026", periods=2)), pd.Series(pd.to_timedelta([1])), pd.Series([decimal.Decimal(1)]),
         pd.Series([1.5], dtype=object), pd.Series([True], dtype=object), pd.Series([1.5]).astype("category"),
         pd.Series([[1]]), pd.Series([decimal.Decimal(1)], dtype=pd.ArrowDtype(pa.decimal128(38))),
@@ -530,7 +539,8 @@ sys.modules["pyarrow"] = None  # importing it fails
 import numpy as np, pandas as pd, polars as pl
 from bloomline import BloomFilter, BloomView
 f = BloomFilter(10)
-for column in (pd.Series(["ant", "bee"]), pd.Series([1, 2]), pd.Index(["cat"]), pd.Series(["dog"], dtype=object), pd.Series(["elk"], dtype="category")):
+for column in (pd.Series(["ant", "bee"]), pd.Series([1, 2]), pd.Index(["cat"]), pd.Series(["dog"], dtype=object),
+               pd.Series(["elk"], dtype="category")):
     f.update(column)
     assert f.contains_many(column).all(), column
 assert all(key in f for key in ["ant", "bee", 1, 2, "cat", "dog", "elk"])
@@ -627,20 +637,26 @@ class Number(int):
 def test_integers_out_of_range_are_an_error_on_every_path(number):
     counting, bank, view = CountingBloomFilter(100), FilterBank([BloomFilter(100)]), BloomView(empty().to_bytes())
     f = empty()
+
+    def overflows(calls, keys):
+        for call in calls:
+            for key in keys:
+                with pytest.raises(OverflowError, match=r"below -2\^63 or above 2\^64 - 1.*text"):
+                    call(key)
+
     one = [f.add, f.__contains__, view.__contains__, counting.add, counting.remove, counting.count, bank.find]
     many = [f.update, f.contains_many, counting.update, bank.find_many, view.contains_many]
-    pd = pytest.importorskip("pandas")
-    column = pd.Series([number], dtype=object)
-    columns = [column, column.array, column.values, column.unique(), pd.Index(column), column.to_frame(), column.astype("category")]
-    calls = [(call, key) for call in one for key in (number, Index(number), Number(number))]
-    calls += [(call, keys) for call in many for keys in ([number], (number,), {number: 0}, {number}, *columns)]
-    for call, key in [*calls, (f.update, iter([number]))]:
-        with pytest.raises(OverflowError, match=r"below -2\^63 or above 2\^64 - 1.*text"):
-            call(key)
+    overflows(one, [number, Index(number), Number(number)])
+    overflows(many, [[number], (number,), {number: 0}, {number}, np.array([number], object)])
+    overflows([f.update], [iter([number])])
     assert f == empty()
     with pytest.raises(OverflowError):
         f.update([5, 6, number, 7])
     assert f == one_by_one([5, 6])
+    pd = pytest.importorskip("pandas")
+    column = pd.Series([number], dtype=object)
+    overflows(many, [column, column.array, column.unique(), column.astype("category"), column.to_frame()])
+    overflows(many, [pd.Index(column)])
 
 
 def test_where_an_index_ends():

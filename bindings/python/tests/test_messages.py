@@ -131,14 +131,17 @@ def test_arguments_are_named(cls):
     assert text.endswith(" bytes: expect fewer keys, or allow a higher fpr")
     if cls is not ScalableBloomFilter:
         assert message(TypeError, cls.with_bits_per_key, 10, "8") == "bits_per_key: a number is needed, not '8'"
-        assert message(ValueError, cls.with_bits_per_key, 10, math.nan).startswith("bits per key must be above 0 and at most 64")
+        text = "bits per key must be above 0 and at most 64"
+        assert message(ValueError, cls.with_bits_per_key, 10, math.nan).startswith(text)
 
 
 def test_other_arguments_are_named():
     f, bank = BloomFilter(1_000), FilterBank([BloomFilter(1_000)])
     view = BloomView(f.to_bytes())
-    makers = [partial(BloomFilter, 10), partial(BloomFilter.with_bits_per_key, 10), FilterBuilder, FilterBuilder.with_bits_per_key]
-    makers = [partial(make, 0.01) for make in makers]
+    makers = [partial(BloomFilter, 10, 0.01), partial(BloomFilter.with_bits_per_key, 10, 10)]
+    makers += [partial(FilterBuilder, 0.01), partial(FilterBuilder.with_bits_per_key, 10)]
+    slots = [bank.get, bank.clear, lambda slot: bank.replace(slot, f)]
+    lookups = [f.contains_many, view.contains_many]
     opens = [bloomline.open, *(cls.open for cls in KINDS)]
     banks = lambda capacity: FilterBank([f], capacity)
     modules = "most_modules: an integer from 1 to 16 is needed, not"
@@ -157,8 +160,8 @@ def test_other_arguments_are_named():
         (TypeError, [banks], [1.5], {}, f"capacity: {counts} 1.5"),
         (ValueError, [bank.reserve], [-1], {}, f"additional: {counts} -1"),
         (TypeError, [bank.reserve], [1.5], {}, f"additional: {counts} 1.5"),
-        (TypeError, [bank.get, bank.clear, lambda slot: bank.replace(slot, f)], [1.0], {}, "slot: an integer is needed, not 1.0"),
-        (TypeError, [f.contains_many, view.contains_many], [[1]], {"nulls": 0}, "nulls: True, False or None is needed, not 0"),
+        (TypeError, slots, [1.0], {}, "slot: an integer is needed, not 1.0"),
+        (TypeError, lookups, [[1]], {"nulls": 0}, "nulls: True, False or None is needed, not 0"),
         (TypeError, [bank.find_many], [[1]], {"packed": 1}, "packed: True or False is needed, not 1"),
         # As the builtin `open` takes them.
         (TypeError, opens, ["f", "rb"], {}, "mmap: True or False is needed, not 'rb'"),
@@ -177,15 +180,16 @@ def test_other_arguments_are_named():
 
 
 def test_filters_that_cannot_be_combined():
-    f = BloomFilter.with_bits_per_key(1_000, 10)
+    with_bits = BloomFilter.with_bits_per_key
+    f = with_bits(1_000, 10)
     f.add("ant")
     before = f.to_bytes()
     for other, text in (
-        (BloomFilter.with_bits_per_key(500, 20, most_modules=1), "filters with k = 7 and k = 11 {}: build both with one size"),
-        (BloomFilter.with_bits_per_key(1_050, 10), "filters of 20 and 21 blocks {}: build both with one size"),
-        (BloomFilter.with_bits_per_key(2_000, 10), "filters of 20 and 40 blocks {}: fold the larger one by 2"),
-        (BloomFilter.with_bits_per_key(1_000, 10, seed=255), "filters with seeds 0x0 and 0xff {}: build both with one seed"),
-    ):  # fmt: skip
+        (with_bits(500, 20, most_modules=1), "filters with k = 7 and k = 11 {}: build both with one size"),
+        (with_bits(1_050, 10), "filters of 20 and 21 blocks {}: build both with one size"),
+        (with_bits(2_000, 10), "filters of 20 and 40 blocks {}: fold the larger one by 2"),
+        (with_bits(1_000, 10, seed=255), "filters with seeds 0x0 and 0xff {}: build both with one seed"),
+    ):
         for use in (operator.or_, operator.and_, operator.ior, operator.iand, lambda f, g: BloomFilter.union([f, g])):
             assert message(ValueError, use, f, other) == text.format("cannot be combined")
     assert f.to_bytes() == before
@@ -206,7 +210,7 @@ def test_what_has_no_keys():
         (polars.lazy().group_by("a"), "a polars LazyGroupBy has no keys: pass one column"),
         (polars.group_by("a"), "a polars GroupBy has no keys: pass one column"),
         (pl.col("a"), "a polars Expr has no keys: "),
-        (pandas.groupby("a"), "a pandas DataFrameGroupBy has no keys: pass one column of the DataFrame that was grouped"),
+        (pandas.groupby("a"), "a pandas DataFrameGroupBy has no keys: pass one column of the DataFrame that was "),
         (pandas.groupby("a")["b"], "a pandas SeriesGroupBy has no keys: pass one column"),
         (pd.MultiIndex.from_frame(pandas), "a pandas MultiIndex has no keys: join its levels"),
         (pd.DataFrame(), "a table without columns has no keys"),
@@ -218,7 +222,7 @@ def test_what_has_no_keys():
         ("ant", iterable("str")), (b"ant", iterable("bytes")),
         ([1, None], "keys[1]: objects of type NoneType cannot be keys: drop None, or "),
         (np.ma.masked_array([1, 2], [0, 1]), "masked arrays cannot be keys: drop the masked values with .compressed()"),
-        (pd.Series([1, None]), "pandas columns of float64 cannot be keys: cast integers with missing values with .astype("),
+        (pd.Series([1, None]), "pandas columns of float64 cannot be keys: cast integers with missing values with "),
     ):  # fmt: skip
         for use in many(f):
             assert message(TypeError, use, keys).startswith(text), text

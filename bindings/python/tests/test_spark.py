@@ -115,7 +115,8 @@ def test_a_filtered_join_is_the_exact_join(spark):
 
 
 def test_integers_of_all_widths_are_the_same_keys(spark, way):
-    df = spark.range(-100, 100).select(*(F.expr(f"cast(id as {type}) {type}") for type in ("byte", "short", "int", "long")))
+    types = "byte", "short", "int", "long"
+    df = spark.range(-100, 100).select(*(F.expr(f"cast(id as {type}) {type}") for type in types))
     filter = build(df, F.col("byte"), 200, seed=2**64 - 1)
     assert filter == local(range(-100, 100), 200, seed=2**64 - 1)
     shared = broadcast(spark, filter)
@@ -201,8 +202,8 @@ def test_a_killed_executor_changes_no_bit(spark, way, tmp_path):
 
 
 OTHERS = [
-    "1.5", "float(1.5)", "double(1.5)", "true", "date'2026-01-01'", "timestamp'2026-01-01'", "timestamp_ntz'2026-01-01'",
-    "interval '1' day", "array(1)", "map('a', 1)", "struct(1)", "parse_json('1')", "'a' collate utf8_lcase", "null",
+    "1.5", "float(1.5)", "double(1.5)", "true", "date'2026-01-01'", "timestamp'2026-01-01'",
+    "timestamp_ntz'2026-01-01'", "interval '1' day", "array(1)", "map('a', 1)", "struct(1)", "parse_json('1')", "'a' collate utf8_lcase", "null",
 ]  # fmt: skip
 
 
@@ -214,7 +215,8 @@ def test_other_types_fail_before_any_job(spark):
     before = jobs(spark)
     for value in OTHERS:
         df = spark.range(1).select(F.expr(value).alias("k"))
-        with pytest.raises(TypeError, match="^column k of type .* cannot be keys: cast it to an integer or to text first"):
+        text = "^column k of type .* cannot be keys: cast it to an integer or to text first"
+        with pytest.raises(TypeError, match=text):
             build(df, "k", 10)
     with pytest.raises(TypeError, match=r"one column is needed, not 2 \(k, k\)"):
         build(df.select("k", "k"), "*", 10)

@@ -59,7 +59,8 @@ def test_a_view_holds_its_buffer():
 
 
 def uses(view):
-    named = {name: lambda name=name: getattr(view, name) for name in ("k", "n_blocks", "n_modules", "size_bytes", "seed")}
+    properties = "k", "n_blocks", "n_modules", "size_bytes", "seed"
+    named = {name: lambda name=name: getattr(view, name) for name in properties}
     return named | {
         "in": lambda: 17 in view,
         "contains_many": lambda: view.contains_many(np.arange(10)),
