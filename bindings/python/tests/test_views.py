@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bloomline
-from bloomline import BloomFilter, BloomView, FilterBank
+from bloomline import BloomFilter, BloomView, DecodeError, FilterBank
 from support import buffers
 
 CLOSED = "^the view is closed: open it again$"
@@ -42,6 +42,21 @@ def test_a_view_answers_as_its_filter():
     for wrong in ("text", memoryview(data + data)[::2]):
         with pytest.raises((TypeError, ValueError, BufferError)):
             BloomView(wrong)
+    with pytest.raises(TypeError):
+        BloomView(data, False)
+
+
+def test_a_view_follows_its_buffer():
+    whole = filled().to_bytes()
+    data = bytearray(whole)
+    view = BloomView(data)
+    data[:500] = bytes(500)
+    assert not view.contains_many(np.arange(1_000)).all(), "lost keys: the risk"
+    for read in (view.verify, view.to_filter):
+        with pytest.raises(DecodeError, match="damaged: their checksum is 0x[0-9a-f]{16}, stored 0x[0-9a-f]{16}"):
+            read()
+    data[:] = whole
+    assert view.verify() is None and view.contains_many(np.arange(1_000)).all()
 
 
 def test_a_view_holds_its_buffer():

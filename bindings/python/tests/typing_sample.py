@@ -94,8 +94,8 @@ def filters(path: Path, some: bool, column: Column) -> None:
     assert_type(f.add_many(Series()), npt.NDArray[np.bool_])
     untyped: Any = column  # as pyarrow's arrays
     f.contains_many(untyped).to_pylist()
-    for array in (f.add_many(column), f.contains_many(Record(), nulls=False), f.contains_many(Relation())):
-        array.to_pylist()
+    for answers in (f.add_many(column), f.contains_many(Record(), nulls=False), f.contains_many(Relation())):
+        answers.to_pylist()
     f.contains_many(Frame()).to_pylist()  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
     f.contains_many([1], nulls=0)  # type: ignore[call-overload] # pyright: ignore[reportArgumentType, reportCallIssue]
     f.contains_many([1.5])  # type: ignore[list-item] # pyright: ignore[reportArgumentType, reportCallIssue]
