@@ -30,6 +30,10 @@
 
 #define NULL_FAILS(text, condition) FAILS(BLOOMLINE_INVALID_ARGUMENT, text " is a null pointer", condition)
 
+/* Of calls that return their status. */
+#define RETURNS(status, text, call) FAILS(status, text, (call) == (status))
+#define NULL_RETURNS(text, call) RETURNS(BLOOMLINE_INVALID_ARGUMENT, text " is a null pointer", call)
+
 /* Checks that an expression is true and no error is recorded. */
 #define SUCCEEDS(condition)                                                                        \
   do {                                                                                             \
@@ -159,24 +163,17 @@ static void hashes(void) {
 static void sizes(void) {
   double value = -1;
   uint32_t k = 0;
-  SUCCEEDS(bloomline_bits_per_key(0.01, &value) == BLOOMLINE_OK);
+  SUCCEEDS(bloomline_bits_per_key(0.01, &value) == BLOOMLINE_OK && value > 9.9 && value < 10);
+  RETURNS(BLOOMLINE_SIZING, "between 0 and 1", bloomline_bits_per_key(1, &value));
   CHECK(value > 9.9 && value < 10);
-  FAILS(BLOOMLINE_SIZING, "between 0 and 1", bloomline_bits_per_key(1, &value) == BLOOMLINE_SIZING);
-  FAILS(BLOOMLINE_SIZING, "out of reach", bloomline_bits_per_key(1e-13, &value) == BLOOMLINE_SIZING);
-  CHECK(value > 9.9 && value < 10);
-  NULL_FAILS("out", bloomline_bits_per_key(0.01, NULL) == BLOOMLINE_INVALID_ARGUMENT);
-
-  SUCCEEDS(bloomline_fpr(10, 6, &value) == BLOOMLINE_OK);
-  CHECK(value > 0.0097 && value < 0.0098);
-  FAILS(BLOOMLINE_SIZING, "not 17", bloomline_fpr(10, 17, &value) == BLOOMLINE_SIZING);
-  FAILS(BLOOMLINE_SIZING, "bits per key", bloomline_fpr(-1, 6, &value) == BLOOMLINE_SIZING);
-  NULL_FAILS("out", bloomline_fpr(10, 6, NULL) == BLOOMLINE_INVALID_ARGUMENT);
-
-  SUCCEEDS(bloomline_best_k(10, &k) == BLOOMLINE_OK);
+  SUCCEEDS(bloomline_fpr(10, 6, &value) == BLOOMLINE_OK && value > 0.0097 && value < 0.0098);
+  RETURNS(BLOOMLINE_SIZING, "not 17", bloomline_fpr(10, 17, &value));
+  SUCCEEDS(bloomline_best_k(10, &k) == BLOOMLINE_OK && k == 6);
+  RETURNS(BLOOMLINE_SIZING, "not 65", bloomline_best_k(65, &k));
   CHECK(k == 6);
-  FAILS(BLOOMLINE_SIZING, "not 65", bloomline_best_k(65, &k) == BLOOMLINE_SIZING);
-  CHECK(k == 6);
-  NULL_FAILS("out", bloomline_best_k(10, NULL) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_RETURNS("out", bloomline_bits_per_key(0.01, NULL));
+  NULL_RETURNS("out", bloomline_fpr(10, 6, NULL));
+  NULL_RETURNS("out", bloomline_best_k(10, NULL));
 }
 
 static void filters_are_made(void) {
@@ -255,7 +252,7 @@ static void seeds(void) {
   SUCCEEDS(bloomline_filter_hash_key(filter, "ant", 3) == bloomline_hash_key("ant", 3, 7));
   CHECK(bloomline_filter_contains_hash(filter, bloomline_hash_key("ant", 3, 7)));
   CHECK(!bloomline_filter_contains_hash(filter, bloomline_hash_key("ant", 3, 0)));
-  FAILS(BLOOMLINE_NOT_EMPTY, "before the first key", bloomline_filter_set_seed(filter, 8) == BLOOMLINE_NOT_EMPTY);
+  RETURNS(BLOOMLINE_NOT_EMPTY, "before the first key", bloomline_filter_set_seed(filter, 8));
   CHECK(bloomline_filter_seed(filter) == 7 && bloomline_filter_contains(filter, "ant", 3));
   bloomline_filter_clear(filter);
   SUCCEEDS(bloomline_filter_set_seed(filter, 8) == BLOOMLINE_OK);
@@ -287,18 +284,17 @@ static void hashes_of_keys_and_batches(void) {
 
   /* Invalid arguments must not report a key as absent. */
   memset(found, 0, sizeof found);
-  NULL_FAILS("hashes", bloomline_filter_contains_batch(batch, NULL, KEYS, found) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_RETURNS("hashes", bloomline_filter_contains_batch(batch, NULL, KEYS, found));
   CHECK(count(found, KEYS) == KEYS && !found[KEYS]);
   memset(found, 0, sizeof found);
-  NULL_FAILS("filter", bloomline_filter_contains_batch(NULL, absent, KEYS, found) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_RETURNS("filter", bloomline_filter_contains_batch(NULL, absent, KEYS, found));
   CHECK(count(found, KEYS) == KEYS && !found[KEYS]);
-  NULL_FAILS("found", bloomline_filter_contains_batch(batch, absent, KEYS, NULL) == BLOOMLINE_INVALID_ARGUMENT);
-  FAILS(BLOOMLINE_INVALID_ARGUMENT, "hashes is longer",
-        bloomline_filter_contains_batch(batch, absent, TOO_LONG, found) == BLOOMLINE_INVALID_ARGUMENT);
-  NULL_FAILS("hashes", bloomline_filter_insert_batch(batch, NULL, 1) == BLOOMLINE_INVALID_ARGUMENT);
-  NULL_FAILS("filter", bloomline_filter_insert_batch(NULL, present, 1) == BLOOMLINE_INVALID_ARGUMENT);
-  FAILS(BLOOMLINE_INVALID_ARGUMENT, "hashes is longer",
-        bloomline_filter_insert_batch(batch, present, TOO_LONG) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_RETURNS("found", bloomline_filter_contains_batch(batch, absent, KEYS, NULL));
+  RETURNS(BLOOMLINE_INVALID_ARGUMENT, "hashes is longer",
+          bloomline_filter_contains_batch(batch, absent, TOO_LONG, found));
+  NULL_RETURNS("hashes", bloomline_filter_insert_batch(batch, NULL, 1));
+  NULL_RETURNS("filter", bloomline_filter_insert_batch(NULL, present, 1));
+  RETURNS(BLOOMLINE_INVALID_ARGUMENT, "hashes is longer", bloomline_filter_insert_batch(batch, present, TOO_LONG));
   bloomline_filter_free(one_by_one);
   bloomline_filter_free(batch);
 }
@@ -311,10 +307,9 @@ static void misaligned_hashes(void) {
   bool found[2] = {false, false};
   memcpy(&hashes, &odd, sizeof hashes);
   bloomline_filter_t *filter = filter_of_keys();
-  FAILS(BLOOMLINE_INVALID_ARGUMENT, "hashes is not aligned",
-        bloomline_filter_insert_batch(filter, hashes, 2) == BLOOMLINE_INVALID_ARGUMENT);
-  FAILS(BLOOMLINE_INVALID_ARGUMENT, "hashes is not aligned",
-        bloomline_filter_contains_batch(filter, hashes, 2, found) == BLOOMLINE_INVALID_ARGUMENT);
+  RETURNS(BLOOMLINE_INVALID_ARGUMENT, "hashes is not aligned", bloomline_filter_insert_batch(filter, hashes, 2));
+  RETURNS(BLOOMLINE_INVALID_ARGUMENT, "hashes is not aligned",
+          bloomline_filter_contains_batch(filter, hashes, 2, found));
   CHECK(count(found, 2) == 2);
   bloomline_filter_free(filter);
 }
@@ -335,31 +330,23 @@ static void filters_are_combined(void) {
   CHECK(bloomline_filter_contains(a, "ant", 3) && !bloomline_filter_contains(a, "cat", 3));
   bloomline_filter_free(c);
 
-  NULL_FAILS("filter", bloomline_filter_union_with(NULL, a) == BLOOMLINE_INVALID_ARGUMENT);
-  NULL_FAILS("filter", bloomline_filter_union_with(a, NULL) == BLOOMLINE_INVALID_ARGUMENT);
-  NULL_FAILS("filter", bloomline_filter_union_with(NULL, NULL) == BLOOMLINE_INVALID_ARGUMENT);
-  NULL_FAILS("filter", bloomline_filter_intersect_with(NULL, a) == BLOOMLINE_INVALID_ARGUMENT);
-  NULL_FAILS("filter", bloomline_filter_intersect_with(a, NULL) == BLOOMLINE_INVALID_ARGUMENT);
-
+  NULL_RETURNS("filter", bloomline_filter_union_with(NULL, a));
+  NULL_RETURNS("filter", bloomline_filter_union_with(a, NULL));
+  NULL_RETURNS("filter", bloomline_filter_union_with(NULL, NULL));
+  NULL_RETURNS("filter", bloomline_filter_intersect_with(NULL, a));
+  NULL_RETURNS("filter", bloomline_filter_intersect_with(a, NULL));
   c = bloomline_filter_with_blocks(32, 6);
-  FAILS(BLOOMLINE_MISMATCH, "32 and 64 blocks", bloomline_filter_union_with(c, a) == BLOOMLINE_MISMATCH);
-  FAILS(BLOOMLINE_MISMATCH, "32 and 64 blocks", bloomline_filter_intersect_with(c, a) == BLOOMLINE_MISMATCH);
-  bloomline_filter_free(c);
-  c = bloomline_filter_with_blocks(64, 7);
-  FAILS(BLOOMLINE_MISMATCH, "k = 6 and k = 7", bloomline_filter_union_with(a, c) == BLOOMLINE_MISMATCH);
-  bloomline_filter_free(c);
-  c = bloomline_filter_with_blocks(64, 6);
-  bloomline_filter_set_seed(c, 9);
-  FAILS(BLOOMLINE_MISMATCH, "seeds 0x0 and 0x9", bloomline_filter_union_with(a, c) == BLOOMLINE_MISMATCH);
+  RETURNS(BLOOMLINE_MISMATCH, "32 and 64 blocks", bloomline_filter_union_with(c, a));
+  RETURNS(BLOOMLINE_MISMATCH, "32 and 64 blocks", bloomline_filter_intersect_with(c, a));
   bloomline_filter_free(c);
 
   SUCCEEDS(bloomline_filter_fold(a, 4) == BLOOMLINE_OK);
   CHECK(bloomline_filter_n_blocks(a) == 16 && bloomline_filter_contains(a, "ant", 3));
-  FAILS(BLOOMLINE_SIZING, "cannot be folded by 3", bloomline_filter_fold(a, 3) == BLOOMLINE_SIZING);
-  FAILS(BLOOMLINE_SIZING, "cannot be folded by 0", bloomline_filter_fold(a, 0) == BLOOMLINE_SIZING);
+  RETURNS(BLOOMLINE_SIZING, "cannot be folded by 3", bloomline_filter_fold(a, 3));
+  RETURNS(BLOOMLINE_SIZING, "cannot be folded by 0", bloomline_filter_fold(a, 0));
   SUCCEEDS(bloomline_filter_shrink_to_fpr(a, 0.01) == BLOOMLINE_OK);
   CHECK(bloomline_filter_n_blocks(a) == 1 && bloomline_filter_contains(a, "ant", 3));
-  FAILS(BLOOMLINE_SIZING, "between 0 and 1", bloomline_filter_shrink_to_fpr(a, 2) == BLOOMLINE_SIZING);
+  RETURNS(BLOOMLINE_SIZING, "between 0 and 1", bloomline_filter_shrink_to_fpr(a, 2));
   bloomline_filter_free(a);
   bloomline_filter_free(b);
 }
@@ -371,11 +358,11 @@ static void a_null_filter(void) {
   NULL_FAILS("filter", !bloomline_filter_insert(NULL, "ant", 3));
   NULL_FAILS("filter", !bloomline_filter_insert_hash(NULL, 42));
   NULL_FAILS("filter", bloomline_filter_hash_key(NULL, "ant", 3) == 0);
-  NULL_FAILS("filter", bloomline_filter_set_seed(NULL, 1) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_RETURNS("filter", bloomline_filter_set_seed(NULL, 1));
   NULL_FAILS("filter", bloomline_filter_clone(NULL) == NULL);
-  NULL_FAILS("filter", bloomline_filter_fold(NULL, 1) == BLOOMLINE_INVALID_ARGUMENT);
-  NULL_FAILS("filter", bloomline_filter_shrink_to_fpr(NULL, 0.5) == BLOOMLINE_INVALID_ARGUMENT);
-  NULL_FAILS("filter", bloomline_filter_clear(NULL) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_RETURNS("filter", bloomline_filter_fold(NULL, 1));
+  NULL_RETURNS("filter", bloomline_filter_shrink_to_fpr(NULL, 0.5));
+  NULL_RETURNS("filter", bloomline_filter_clear(NULL));
   NULL_FAILS("filter", bloomline_filter_k(NULL) == 0);
   NULL_FAILS("filter", bloomline_filter_n_modules(NULL) == 0);
   NULL_FAILS("filter", bloomline_filter_n_blocks(NULL) == 0);
@@ -408,14 +395,13 @@ static void a_form(const bloomline_filter_t *filter, size_t size, writer *write,
   unsigned char *buffer = (unsigned char *)malloc(size + 1);
   memset(buffer, 0xaa, size + 1);
   length = 0;
-  FAILS(BLOOMLINE_BUFFER_TOO_SMALL, "is too small",
-        write(filter, buffer, size - 1, &length) == BLOOMLINE_BUFFER_TOO_SMALL);
+  RETURNS(BLOOMLINE_BUFFER_TOO_SMALL, "is too small", write(filter, buffer, size - 1, &length));
   CHECK(length == size);
   for (size_t i = 0; i <= size; ++i) CHECK(buffer[i] == 0xaa);
   length = 0;
-  FAILS(BLOOMLINE_BUFFER_TOO_SMALL, "of 0 bytes", write(filter, NULL, 0, &length) == BLOOMLINE_BUFFER_TOO_SMALL);
+  RETURNS(BLOOMLINE_BUFFER_TOO_SMALL, "of 0 bytes", write(filter, NULL, 0, &length));
   CHECK(length == size);
-  NULL_FAILS("buffer", write(filter, NULL, size, &length) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_RETURNS("buffer", write(filter, NULL, size, &length));
   CHECK(length == 0);
 
   /* At an odd address, and into a buffer of exactly the size needed. */
@@ -425,8 +411,8 @@ static void a_form(const bloomline_filter_t *filter, size_t size, writer *write,
   SUCCEEDS(write(filter, buffer, size + 1, &length) == BLOOMLINE_OK);
   CHECK(buffer[size] == 0xaa && same_bytes(buffer, length, bytes, size));
 
-  NULL_FAILS("length", write(filter, buffer, size, NULL) == BLOOMLINE_INVALID_ARGUMENT);
-  NULL_FAILS("filter", write(NULL, buffer, size, &length) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_RETURNS("length", write(filter, buffer, size, NULL));
+  NULL_RETURNS("filter", write(NULL, buffer, size, &length));
   CHECK(length == 0);
   NULL_FAILS("length", allocate(filter, NULL) == NULL);
   length = 1;
@@ -443,22 +429,15 @@ static void both_forms(const bloomline_filter_t *filter) {
 }
 
 static void bytes_of_filters(void) {
-  /* Key counts that give filters of all forms: short, whole blocks, many. */
-  for (unsigned n = 0; n < 600; n += n < 70 ? 1 : 41) {
+  /* Short filters, whole blocks, and several modules. */
+  static const unsigned key_counts[] = {0, 1, 9, 35, KEYS};
+  for (size_t i = 0; i < sizeof key_counts / sizeof *key_counts; ++i) {
     bloomline_builder_t *builder = bloomline_builder_with_bits_per_key(10);
-    for (unsigned i = 0; i < n; ++i) bloomline_builder_insert_hash(builder, bloomline_mix(i));
+    for (unsigned key = 0; key < key_counts[i]; ++key) bloomline_builder_insert_hash(builder, present[key]);
     bloomline_filter_t *filter = bloomline_builder_finish(builder);
     both_forms(filter);
     bloomline_filter_free(filter);
     bloomline_builder_free(builder);
-  }
-  for (size_t n_blocks = 60; n_blocks < 70; ++n_blocks) {
-    bloomline_filter_t *filter = bloomline_filter_with_blocks(n_blocks, 6);
-    insert_all(filter);
-    both_forms(filter);
-    bloomline_filter_clear(filter);
-    both_forms(filter);
-    bloomline_filter_free(filter);
   }
   for (size_t n_modules = 1; n_modules <= 3; ++n_modules) {
     bloomline_filter_t *filter = bloomline_filter_with_fpr_within(KEYS, 1e-6, n_modules);
@@ -470,22 +449,21 @@ static void bytes_of_filters(void) {
 }
 
 static void views(void) {
-  bloomline_filter_t *filter = filter_of_keys(), *copy;
+  bloomline_filter_t *filter = bloomline_filter_with_bits_per_key(KEYS, 10), *copy;
+  bloomline_view_t *view;
   bool found[KEYS];
   size_t n;
+  insert_all(filter);
   unsigned char *bytes = (unsigned char *)bloomline_filter_to_compact(filter, &n);
   for (unsigned offset = 0; offset < 9; ++offset) {
     unsigned char *moved = (unsigned char *)malloc(n + offset);
     memcpy(moved + offset, bytes, n);
-    bloomline_view_t *view = bloomline_view_from_compact(moved + offset, n);
-    CHECK(view != NULL && view_has_all(view));
-    CHECK(bloomline_view_k(view) == 7 && bloomline_view_n_blocks(view) == 20 && bloomline_view_seed(view) == 0);
-    FAILS(BLOOMLINE_DECODE, "no checksum", bloomline_view_verify(view) == BLOOMLINE_DECODE);
+    view = bloomline_view_from_compact(moved + offset, n);
+    CHECK(view != NULL && view_has_all(view) && !bloomline_view_contains(view, "ant", 3));
     SUCCEEDS(bloomline_view_contains_batch(view, present, KEYS, found) == BLOOMLINE_OK);
     CHECK(count(found, KEYS) == KEYS);
     bloomline_view_prefetch(view, 42);
     CHECK(bloomline_view_contains_hash(view, present[0]) && !bloomline_view_contains_hash(view, bloomline_mix(0)));
-    CHECK(!bloomline_view_contains(view, "ant", 3));
     CHECK(bloomline_view_contains(view, NULL, 0) == bloomline_filter_contains(filter, NULL, 0));
     CHECK(bloomline_compact_contains(moved + offset, n, "999", 3));
     SUCCEEDS(!bloomline_compact_contains(moved + offset, n, "ant", 3));
@@ -495,16 +473,17 @@ static void views(void) {
     free(moved);
   }
 
-  bloomline_view_t *view = bloomline_view_from_compact(bytes, n);
-  copy = bloomline_view_to_filter(view);
+  view = bloomline_view_from_compact(bytes, n);
+  RETURNS(BLOOMLINE_DECODE, "no checksum", bloomline_view_verify(view));
   NULL_FAILS("key", bloomline_view_contains(view, NULL, 3));
+  NULL_FAILS("key", bloomline_view_hash_key(view, NULL, 3) == 0);
   memset(found, 0, sizeof found);
-  NULL_FAILS("hashes", bloomline_view_contains_batch(view, NULL, KEYS, found) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_RETURNS("hashes", bloomline_view_contains_batch(view, NULL, KEYS, found));
   CHECK(count(found, KEYS) == KEYS);
-  NULL_FAILS("found", bloomline_view_contains_batch(view, present, KEYS, NULL) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_RETURNS("found", bloomline_view_contains_batch(view, present, KEYS, NULL));
+  copy = bloomline_view_to_filter(view);
   bloomline_view_free(view);
   bloomline_free(bytes);
-  bloomline_free(NULL);
   CHECK(has_all(copy) && bloomline_filter_n_blocks(copy) == 20);
   bloomline_filter_free(copy);
 
@@ -515,30 +494,27 @@ static void views(void) {
   bytes = (unsigned char *)bloomline_filter_to_compact(filter, &n);
   view = bloomline_view_from_compact_with_seed(bytes, n, 7);
   CHECK(view != NULL && view_has_all(view) && bloomline_view_seed(view) == 7);
+  SUCCEEDS(bloomline_view_hash_key(view, "ant", 3) == bloomline_hash_key("ant", 3, 7));
   bloomline_view_free(view);
   bloomline_free(bytes);
+
   bytes = (unsigned char *)bloomline_filter_to_standalone(filter, &n);
   view = bloomline_view_from_standalone(bytes, n);
   CHECK(view != NULL && view_has_all(view) && bloomline_view_seed(view) == 7);
-  SUCCEEDS(bloomline_view_hash_key(view, "ant", 3) == bloomline_hash_key("ant", 3, 7));
-  NULL_FAILS("key", bloomline_view_hash_key(view, NULL, 3) == 0);
   SUCCEEDS(bloomline_view_verify(view) == BLOOMLINE_OK);
   bytes[0] ^= 1;
-  FAILS(BLOOMLINE_DECODE, "the bytes are damaged", bloomline_view_verify(view) == BLOOMLINE_DECODE);
+  RETURNS(BLOOMLINE_DECODE, "the bytes are damaged", bloomline_view_verify(view));
   bloomline_view_free(view);
   FAILS(BLOOMLINE_DECODE, "the bytes are damaged", bloomline_view_from_standalone(bytes, n) == NULL);
   SUCCEEDS((view = bloomline_view_from_standalone_unverified(bytes, n)) != NULL);
-  CHECK(bloomline_view_seed(view) == 7 && bloomline_view_n_blocks(view) == 20);
-  FAILS(BLOOMLINE_DECODE, "the bytes are damaged", bloomline_view_verify(view) == BLOOMLINE_DECODE);
+  CHECK(bloomline_view_seed(view) == 7 && bloomline_view_n_blocks(view) == 20 && bloomline_view_k(view) == 7);
+  RETURNS(BLOOMLINE_DECODE, "the bytes are damaged", bloomline_view_verify(view));
   bloomline_view_free(view);
   bytes[n - 20] ^= 1;
-  FAILS(BLOOMLINE_DECODE, "footer", bloomline_view_from_standalone(bytes, n) == NULL);
   FAILS(BLOOMLINE_DECODE, "footer", bloomline_view_from_standalone_unverified(bytes, n) == NULL);
-  bytes[n - 1] ^= 1;
-  FAILS(BLOOMLINE_DECODE, "not a filter's standalone bytes", bloomline_view_from_standalone(bytes, n) == NULL);
   FAILS(BLOOMLINE_DECODE, "at least 72 are needed", bloomline_view_from_standalone(bytes, 63) == NULL);
-  FAILS(BLOOMLINE_DECODE, "at least 72 are needed", bloomline_view_from_standalone_unverified(bytes, 63) == NULL);
   bloomline_free(bytes);
+  bloomline_free(NULL);
   bloomline_filter_free(filter);
   bloomline_view_free(NULL);
 }
@@ -570,9 +546,9 @@ static void null_and_malformed_bytes(void) {
   NULL_FAILS("view", bloomline_view_contains(NULL, "ant", 3));
   NULL_FAILS("view", bloomline_view_contains_hash(NULL, 42));
   NULL_FAILS("view", bloomline_view_hash_key(NULL, "ant", 3) == 0);
-  NULL_FAILS("view", bloomline_view_contains_batch(NULL, &hash, 1, &found) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_RETURNS("view", bloomline_view_contains_batch(NULL, &hash, 1, &found));
   CHECK(found);
-  NULL_FAILS("view", bloomline_view_verify(NULL) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_RETURNS("view", bloomline_view_verify(NULL));
   NULL_FAILS("view", bloomline_view_k(NULL) == 0);
   NULL_FAILS("view", bloomline_view_n_modules(NULL) == 0);
   NULL_FAILS("view", bloomline_view_n_blocks(NULL) == 0);
@@ -605,14 +581,15 @@ static void atomic_filters(void) {
   /* Its bytes are those of a filter. */
   size_t n, n_same;
   char *bytes = (char *)bloomline_atomic_filter_to_standalone(shared, &n);
-  bloomline_filter_t *same_keys = bloomline_atomic_filter_to_filter(shared);
-  void *same = bloomline_filter_to_standalone(same_keys, &n_same);
-  CHECK(same_bytes(bytes, n, same, n_same));
-  bloomline_filter_free(same_keys);
+  bloomline_filter_t *filter = bloomline_atomic_filter_to_filter(shared);
+  void *same = bloomline_filter_to_standalone(filter, &n_same);
+  CHECK(has_all(filter) && same_bytes(bytes, n, same, n_same));
   bloomline_free(same);
+  bloomline_filter_insert(filter, "ant", 3);
+  CHECK(!bloomline_atomic_filter_contains(shared, "ant", 3));
+  bloomline_filter_free(filter);
   bloomline_atomic_filter_t *read;
   SUCCEEDS((read = bloomline_atomic_filter_from_standalone(bytes, n)) != NULL);
-  CHECK(bloomline_atomic_filter_contains(read, "999", 3) && bloomline_atomic_filter_n_blocks(read) == 20);
   bytes[0] ^= 1;
   FAILS(BLOOMLINE_DECODE, "the bytes are damaged", bloomline_atomic_filter_from_standalone(bytes, n) == NULL);
   NULL_FAILS("bytes", bloomline_atomic_filter_from_standalone(NULL, 72) == NULL);
@@ -622,49 +599,41 @@ static void atomic_filters(void) {
   bloomline_free(bytes);
 
   /* The seed of an empty filter, and unions. */
-  FAILS(BLOOMLINE_NOT_EMPTY, "before the first key", bloomline_atomic_filter_set_seed(read, 8) == BLOOMLINE_NOT_EMPTY);
+  RETURNS(BLOOMLINE_NOT_EMPTY, "before the first key", bloomline_atomic_filter_set_seed(read, 8));
   CHECK(bloomline_atomic_filter_seed(read) == 0 && bloomline_atomic_filter_contains(read, "999", 3));
   SUCCEEDS(bloomline_atomic_filter_clear(read) == BLOOMLINE_OK);
   CHECK(!bloomline_atomic_filter_contains(read, "999", 3));
   SUCCEEDS(bloomline_atomic_filter_set_seed(read, 8) == BLOOMLINE_OK);
   CHECK(bloomline_atomic_filter_seed(read) == 8 && bloomline_atomic_filter_n_blocks(read) == 20);
-  CHECK(bloomline_atomic_filter_k(read) == 7);
   SUCCEEDS(bloomline_atomic_filter_hash_key(read, "ant", 3) == bloomline_hash_key("ant", 3, 8));
-  bloomline_filter_t *other = bloomline_filter_with_blocks(20, 7);
-  bloomline_filter_insert(other, "ant", 3);
-  FAILS(BLOOMLINE_MISMATCH, "seeds 0x8 and 0x0", bloomline_atomic_filter_union_with(read, other) == BLOOMLINE_MISMATCH);
+  filter = bloomline_filter_with_blocks(20, 7);
+  bloomline_filter_insert(filter, "ant", 3);
+  RETURNS(BLOOMLINE_MISMATCH, "seeds 0x8 and 0x0", bloomline_atomic_filter_union_with(read, filter));
   SUCCEEDS(bloomline_atomic_filter_set_seed(read, 0) == BLOOMLINE_OK);
   bloomline_atomic_filter_insert(read, "bee", 3);
-  SUCCEEDS(bloomline_atomic_filter_union_with(read, other) == BLOOMLINE_OK);
+  SUCCEEDS(bloomline_atomic_filter_union_with(read, filter) == BLOOMLINE_OK);
   CHECK(bloomline_atomic_filter_contains(read, "ant", 3) && bloomline_atomic_filter_contains(read, "bee", 3));
-  NULL_FAILS("filter", bloomline_atomic_filter_union_with(NULL, other) == BLOOMLINE_INVALID_ARGUMENT);
-  NULL_FAILS("filter", bloomline_atomic_filter_union_with(read, NULL) == BLOOMLINE_INVALID_ARGUMENT);
-  bloomline_filter_free(other);
+  NULL_RETURNS("filter", bloomline_atomic_filter_union_with(NULL, filter));
+  NULL_RETURNS("filter", bloomline_atomic_filter_union_with(read, NULL));
+  bloomline_filter_free(filter);
   bloomline_atomic_filter_free(read);
 
-  /* Copied and converted, with the keys and the seed. */
-  bloomline_filter_t *copy = bloomline_atomic_filter_to_filter(shared), *filter;
-  CHECK(copy != NULL && has_all(copy));
-  bloomline_filter_insert(copy, "ant", 3);
-  CHECK(!bloomline_atomic_filter_contains(shared, "ant", 3));
-  bloomline_filter_free(copy);
+  /* Converted there and back, with the keys and the seed. */
   filter = bloomline_atomic_filter_into_filter(shared);
   CHECK(filter != NULL && has_all(filter));
-  bloomline_filter_free(filter);
-  filter = bloomline_filter_with_blocks(20, 7);
+  bloomline_filter_clear(filter);
   bloomline_filter_set_seed(filter, 9);
   bloomline_filter_insert(filter, "ant", 3);
   shared = bloomline_atomic_filter_from_filter(filter);
   CHECK(shared != NULL && bloomline_atomic_filter_seed(shared) == 9);
-  CHECK(bloomline_atomic_filter_contains(shared, "ant", 3));
   CHECK(bloomline_atomic_filter_contains_hash(shared, bloomline_hash_key("ant", 3, 9)));
 
   NULL_FAILS("key", bloomline_atomic_filter_contains(shared, NULL, 3));
   NULL_FAILS("key", !bloomline_atomic_filter_insert(shared, NULL, 3));
   NULL_FAILS("key", bloomline_atomic_filter_hash_key(shared, NULL, 3) == 0);
-  NULL_FAILS("hashes", bloomline_atomic_filter_insert_batch(shared, NULL, 1) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_RETURNS("hashes", bloomline_atomic_filter_insert_batch(shared, NULL, 1));
   memset(found, 0, sizeof found);
-  NULL_FAILS("hashes", bloomline_atomic_filter_contains_batch(shared, NULL, 9, found) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_RETURNS("hashes", bloomline_atomic_filter_contains_batch(shared, NULL, 9, found));
   CHECK(count(found, KEYS) == 9);
   bloomline_atomic_filter_free(shared);
 
@@ -672,11 +641,11 @@ static void atomic_filters(void) {
   NULL_FAILS("filter", bloomline_atomic_filter_contains_hash(NULL, 42));
   NULL_FAILS("filter", !bloomline_atomic_filter_insert(NULL, "ant", 3));
   NULL_FAILS("filter", !bloomline_atomic_filter_insert_hash(NULL, 42));
-  NULL_FAILS("filter", bloomline_atomic_filter_insert_batch(NULL, present, 1) == BLOOMLINE_INVALID_ARGUMENT);
-  NULL_FAILS("filter", bloomline_atomic_filter_contains_batch(NULL, present, 1, found) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_RETURNS("filter", bloomline_atomic_filter_insert_batch(NULL, present, 1));
+  NULL_RETURNS("filter", bloomline_atomic_filter_contains_batch(NULL, present, 1, found));
   NULL_FAILS("filter", bloomline_atomic_filter_hash_key(NULL, "ant", 3) == 0);
-  NULL_FAILS("filter", bloomline_atomic_filter_set_seed(NULL, 1) == BLOOMLINE_INVALID_ARGUMENT);
-  NULL_FAILS("filter", bloomline_atomic_filter_clear(NULL) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_RETURNS("filter", bloomline_atomic_filter_set_seed(NULL, 1));
+  NULL_RETURNS("filter", bloomline_atomic_filter_clear(NULL));
   NULL_FAILS("filter", bloomline_atomic_filter_from_filter(NULL) == NULL);
   NULL_FAILS("filter", bloomline_atomic_filter_into_filter(NULL) == NULL);
   NULL_FAILS("filter", bloomline_atomic_filter_to_filter(NULL) == NULL);
@@ -720,33 +689,34 @@ static void files(void) {
   /* A view keeps the file that it opened. */
   view = bloomline_view_from_file(file_path);
   CHECK(view != NULL && view_has_all(view) && bloomline_view_n_blocks(view) == 20);
-  SUCCEEDS(bloomline_view_verify(view) == BLOOMLINE_OK);
   bloomline_filter_clear(read);
   bloomline_filter_set_seed(read, 7);
   SUCCEEDS(bloomline_filter_write_file(read, file_path) == BLOOMLINE_OK);
   bloomline_filter_free(read);
+  SUCCEEDS(bloomline_view_verify(view) == BLOOMLINE_OK);
   CHECK(view_has_all(view));
   bloomline_view_free(view);
   view = bloomline_view_from_file(file_path);
   CHECK(view != NULL && bloomline_view_seed(view) == 7 && !bloomline_view_contains(view, "0", 1));
   bloomline_view_free(view);
 
-  /* Damage. */
+  /* Damage, a cut, and nothing. */
   unsigned char *bytes = (unsigned char *)bloomline_filter_to_standalone(filter, &n);
   bytes[0] ^= 1;
-  write_bytes(bytes, n);
-  FAILS(BLOOMLINE_DECODE, "the bytes are damaged", bloomline_filter_from_file(file_path) == NULL);
-  FAILS(BLOOMLINE_DECODE, "the bytes are damaged", bloomline_view_from_file(file_path) == NULL);
-  SUCCEEDS((view = bloomline_view_from_file_unverified(file_path)) != NULL);
-  FAILS(BLOOMLINE_DECODE, "the bytes are damaged", bloomline_view_verify(view) == BLOOMLINE_DECODE);
-  bloomline_view_free(view);
-  write_bytes(bytes, n - 1);
-  FAILS(BLOOMLINE_DECODE, "", bloomline_filter_from_file(file_path) == NULL);
-  FAILS(BLOOMLINE_DECODE, "", bloomline_view_from_file(file_path) == NULL);
-  FAILS(BLOOMLINE_DECODE, "", bloomline_view_from_file_unverified(file_path) == NULL);
-  write_bytes("", 0);
-  FAILS(BLOOMLINE_DECODE, "there are 0", bloomline_filter_from_file(file_path) == NULL);
-  FAILS(BLOOMLINE_DECODE, "there are 0", bloomline_view_from_file(file_path) == NULL);
+  const size_t left[] = {n, n - 1, 0};
+  for (int i = 0; i < 3; ++i) {
+    const char *text = i == 0 ? "the bytes are damaged" : "";
+    write_bytes(bytes, left[i]);
+    FAILS(BLOOMLINE_DECODE, text, bloomline_filter_from_file(file_path) == NULL);
+    FAILS(BLOOMLINE_DECODE, text, bloomline_view_from_file(file_path) == NULL);
+    if (i == 0) {
+      SUCCEEDS((view = bloomline_view_from_file_unverified(file_path)) != NULL);
+      RETURNS(BLOOMLINE_DECODE, text, bloomline_view_verify(view));
+      bloomline_view_free(view);
+    } else {
+      FAILS(BLOOMLINE_DECODE, text, bloomline_view_from_file_unverified(file_path) == NULL);
+    }
+  }
   bloomline_free(bytes);
 
   /* Only the end is read of a file that is no filter: there is no memory for all of this one, which has a hole. */
@@ -760,13 +730,13 @@ static void files(void) {
   }
 
   snprintf(nowhere, sizeof nowhere, "%s/no/such/directory", file_path);
-  FAILS(BLOOMLINE_IO, "directory", bloomline_filter_write_file(filter, nowhere) == BLOOMLINE_IO);
-  FAILS(BLOOMLINE_IO, "irectory", bloomline_filter_write_file(filter, golden_directory) == BLOOMLINE_IO);
+  RETURNS(BLOOMLINE_IO, "directory", bloomline_filter_write_file(filter, nowhere));
+  RETURNS(BLOOMLINE_IO, "irectory", bloomline_filter_write_file(filter, golden_directory));
   FAILS(BLOOMLINE_IO, "", bloomline_filter_from_file(golden_directory) == NULL);
   FAILS(BLOOMLINE_IO, "", bloomline_view_from_file(golden_directory) == NULL);
   FAILS(BLOOMLINE_IO, "", bloomline_view_from_file_unverified(golden_directory) == NULL);
-  NULL_FAILS("filter", bloomline_filter_write_file(NULL, file_path) == BLOOMLINE_INVALID_ARGUMENT);
-  NULL_FAILS("path", bloomline_filter_write_file(filter, NULL) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_RETURNS("filter", bloomline_filter_write_file(NULL, file_path));
+  NULL_RETURNS("path", bloomline_filter_write_file(filter, NULL));
   NULL_FAILS("path", bloomline_filter_from_file(NULL) == NULL);
   NULL_FAILS("path", bloomline_view_from_file(NULL) == NULL);
   NULL_FAILS("path", bloomline_view_from_file_unverified(NULL) == NULL);
@@ -783,8 +753,8 @@ static void builders(void) {
   }
   SUCCEEDS(bloomline_builder_insert(builder, NULL, 0) == BLOOMLINE_OK);
   CHECK(bloomline_builder_len(builder) == KEYS + 1);
-  FAILS(BLOOMLINE_NOT_EMPTY, "before the first key", bloomline_builder_set_seed(builder, 8) == BLOOMLINE_NOT_EMPTY);
-  NULL_FAILS("key", bloomline_builder_insert(builder, NULL, 3) == BLOOMLINE_INVALID_ARGUMENT);
+  RETURNS(BLOOMLINE_NOT_EMPTY, "before the first key", bloomline_builder_set_seed(builder, 8));
+  NULL_RETURNS("key", bloomline_builder_insert(builder, NULL, 3));
   NULL_FAILS("length", bloomline_builder_finish_compact(builder, NULL) == NULL);
   CHECK(bloomline_builder_len(builder) == KEYS + 1);
   bloomline_filter_t *filter = bloomline_builder_finish(builder);
@@ -792,18 +762,13 @@ static void builders(void) {
   CHECK(bloomline_filter_seed(filter) == 7 && bloomline_builder_len(builder) == 0);
   bloomline_filter_free(filter);
 
-  /* The builder is reused, with the same seed. */
+  /* The builder is reused, with the same seed. Repeats do not count. */
   SUCCEEDS(bloomline_builder_hash_key(builder, "ant", 3) == bloomline_hash_key("ant", 3, 7));
   NULL_FAILS("key", bloomline_builder_hash_key(builder, NULL, 3) == 0);
-  SUCCEEDS(bloomline_builder_insert_hash(builder, bloomline_hash_key("ant", 3, 7)) == BLOOMLINE_OK);
+  for (unsigned i = 0; i < 100 * KEYS; ++i) {
+    CHECK(bloomline_builder_insert_hash(builder, bloomline_mix(i % KEYS)) == BLOOMLINE_OK);
+  }
   void *bytes = bloomline_builder_finish_compact(builder, &length);
-  bloomline_view_t *view = bloomline_view_from_compact_with_seed(bytes, length, 7);
-  CHECK(view != NULL && bloomline_view_contains(view, "ant", 3) && !bloomline_view_contains(view, "bee", 3));
-  bloomline_view_free(view);
-  bloomline_free(bytes);
-  /* Repeats do not count. */
-  for (unsigned i = 0; i < 100 * KEYS; ++i) bloomline_builder_insert_hash(builder, bloomline_mix(i % KEYS));
-  bytes = bloomline_builder_finish_compact(builder, &length);
   CHECK(bytes != NULL && length == 20 * 64 + 1);
   for (unsigned i = 0; i < KEYS; ++i) CHECK(bloomline_compact_contains_hash(bytes, length, bloomline_mix(i)));
   bloomline_free(bytes);
@@ -814,13 +779,12 @@ static void builders(void) {
   bloomline_builder_free(builder);
 
   builder = bloomline_builder_with_fpr(1e-9);
-  FAILS(BLOOMLINE_SIZING, "out of reach", bloomline_builder_set_most_modules(builder, 1) == BLOOMLINE_SIZING);
-  FAILS(BLOOMLINE_SIZING, "not 17", bloomline_builder_set_most_modules(builder, 17) == BLOOMLINE_SIZING);
+  RETURNS(BLOOMLINE_SIZING, "out of reach", bloomline_builder_set_most_modules(builder, 1));
+  RETURNS(BLOOMLINE_SIZING, "not 17", bloomline_builder_set_most_modules(builder, 17));
   for (unsigned most_modules = 2; most_modules <= 3; ++most_modules) {
     SUCCEEDS(bloomline_builder_set_most_modules(builder, most_modules) == BLOOMLINE_OK);
     for (unsigned i = 0; i < KEYS; ++i) bloomline_builder_insert_hash(builder, present[i]);
-    FAILS(BLOOMLINE_NOT_EMPTY, "before the first key",
-          bloomline_builder_set_most_modules(builder, 2) == BLOOMLINE_NOT_EMPTY);
+    RETURNS(BLOOMLINE_NOT_EMPTY, "before the first key", bloomline_builder_set_most_modules(builder, 2));
     filter = bloomline_builder_finish(builder);
     CHECK(has_all(filter) && bloomline_filter_n_modules(filter) == most_modules);
     bloomline_filter_free(filter);
@@ -829,10 +793,10 @@ static void builders(void) {
   bloomline_builder_free(NULL);
   FAILS(BLOOMLINE_SIZING, "bits per key", bloomline_builder_with_bits_per_key(65) == NULL);
   FAILS(BLOOMLINE_SIZING, "between 0 and 1", bloomline_builder_with_fpr(-1) == NULL);
-  NULL_FAILS("builder", bloomline_builder_set_seed(NULL, 7) == BLOOMLINE_INVALID_ARGUMENT);
-  NULL_FAILS("builder", bloomline_builder_set_most_modules(NULL, 1) == BLOOMLINE_INVALID_ARGUMENT);
-  NULL_FAILS("builder", bloomline_builder_insert(NULL, "ant", 3) == BLOOMLINE_INVALID_ARGUMENT);
-  NULL_FAILS("builder", bloomline_builder_insert_hash(NULL, 42) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_RETURNS("builder", bloomline_builder_set_seed(NULL, 7));
+  NULL_RETURNS("builder", bloomline_builder_set_most_modules(NULL, 1));
+  NULL_RETURNS("builder", bloomline_builder_insert(NULL, "ant", 3));
+  NULL_RETURNS("builder", bloomline_builder_insert_hash(NULL, 42));
   NULL_FAILS("builder", bloomline_builder_hash_key(NULL, "ant", 3) == 0);
   NULL_FAILS("builder", bloomline_builder_len(NULL) == 0);
   NULL_FAILS("builder", bloomline_builder_finish(NULL) == NULL);
@@ -841,22 +805,20 @@ static void builders(void) {
   CHECK(length == 0);
 }
 
-/* With each other, and with the size of a filter of `KEYS` keys. Frees both. */
-static void writers_agree(bloomline_policy_t *policy, bloomline_builder_t *builder, size_t size) {
+/* With each other, for any number of keys. Frees both. */
+static void writers_agree(bloomline_policy_t *policy, bloomline_builder_t *builder, size_t n_modules) {
   CHECK(policy != NULL && builder != NULL);
-  for (size_t n = 0; n <= KEYS; n += n < 127 ? 1 : 97) {
+  for (size_t n = 0; n <= KEYS; n += n < 40 ? 1 : 96) {
     size_t length, of_hashes, of_builder;
     void *filter = bloomline_policy_create_filter(policy, keys, lengths, n, &length);
     void *same = bloomline_policy_create_filter_from_hashes(policy, present, n, &of_hashes);
-    CHECK(filter != NULL && length != 0);
-    CHECK(same != NULL && same_bytes(filter, length, same, of_hashes));
     for (size_t i = 0; i < n; ++i) bloomline_builder_insert_hash(builder, present[i]);
     void *built = bloomline_builder_finish_compact(builder, &of_builder);
+    CHECK(filter != NULL && length != 0 && same != NULL && same_bytes(filter, length, same, of_hashes));
     CHECK(built != NULL && same_bytes(filter, length, built, of_builder));
-    CHECK(n != KEYS || length == size);
-    for (size_t i = 0; i < n; ++i) {
-      CHECK(bloomline_policy_key_may_match(policy, filter, length, keys[i], lengths[i]));
-    }
+    bloomline_view_t *view = bloomline_view_from_compact(filter, length);
+    CHECK(view != NULL && (n != KEYS || (view_has_all(view) && bloomline_view_n_modules(view) == n_modules)));
+    bloomline_view_free(view);
     bloomline_free(filter);
     bloomline_free(same);
     bloomline_free(built);
@@ -865,69 +827,45 @@ static void writers_agree(bloomline_policy_t *policy, bloomline_builder_t *build
   bloomline_builder_free(builder);
 }
 
-/* One handle for any number of modules. */
-static void filters_of_two_modules(void) {
+static void numbers_of_modules(void) {
+  bloomline_policy_t *policy = bloomline_policy_with_fpr(0.0001);
+  bloomline_builder_t *builder = bloomline_builder_with_fpr(0.0001);
+  SUCCEEDS(bloomline_policy_set_most_modules(policy, 1) == BLOOMLINE_OK);
+  SUCCEEDS(bloomline_builder_set_most_modules(builder, 1) == BLOOMLINE_OK);
+  writers_agree(policy, builder, 1);
+  writers_agree(bloomline_policy_with_fpr(0.0001), bloomline_builder_with_fpr(0.0001), 2);
+  writers_agree(bloomline_policy_with_bits_per_key(10), bloomline_builder_with_bits_per_key(10), 1);
+  writers_agree(bloomline_policy_with_bits_per_key(20), bloomline_builder_with_bits_per_key(20), 2);
+
+  policy = bloomline_policy_with_fpr(1e-9);
+  RETURNS(BLOOMLINE_SIZING, "out of reach", bloomline_policy_set_most_modules(policy, 1));
+  RETURNS(BLOOMLINE_SIZING, "not 17", bloomline_policy_set_most_modules(policy, 17));
+  NULL_RETURNS("policy", bloomline_policy_set_most_modules(NULL, 1));
+  bloomline_policy_free(policy);
+
+  /* One handle for any number of modules. */
   bloomline_filter_t *filter = bloomline_filter_with_fpr(KEYS, 0.0001), *read;
-  bloomline_policy_t *policy = bloomline_policy_with_bits_per_key(10);
   size_t n;
   insert_all(filter);
   CHECK(has_all(filter) && bloomline_filter_n_modules(filter) == 2);
-  char *bytes = (char *)bloomline_filter_to_compact(filter, &n);
+  void *bytes = bloomline_filter_to_compact(filter, &n);
+  policy = bloomline_policy_with_bits_per_key(10);
   for (unsigned i = 0; i < KEYS; ++i) {
     CHECK(bloomline_compact_contains(bytes, n, keys[i], lengths[i]));
     CHECK(bloomline_compact_contains_hash(bytes, n, present[i]));
     CHECK(bloomline_policy_key_may_match(policy, bytes, n, keys[i], lengths[i]));
   }
   SUCCEEDS(!bloomline_compact_contains(bytes, n, "cat", 3));
-  SUCCEEDS(!bloomline_compact_contains_hash(bytes, n, bloomline_mix(0)));
   SUCCEEDS(!bloomline_policy_key_may_match(policy, bytes, n, "cat", 3));
-  CHECK(bloomline_policy_unusable_filters(policy) == 0);
   bloomline_policy_free(policy);
-  bloomline_view_t *view = bloomline_view_from_compact(bytes, n);
-  CHECK(view != NULL && view_has_all(view) && bloomline_view_n_modules(view) == 2);
-  bloomline_view_free(view);
-  view = bloomline_view_from_compact_with_seed(bytes, n, 7);
-  CHECK(view != NULL && bloomline_view_seed(view) == 7 && bloomline_view_contains_hash(view, present[0]));
-  bloomline_view_free(view);
   bloomline_free(bytes);
-
   SUCCEEDS(bloomline_filter_write_file(filter, file_path) == BLOOMLINE_OK);
   bloomline_filter_free(filter);
-  view = bloomline_view_from_file(file_path);
-  CHECK(view != NULL && view_has_all(view) && bloomline_view_n_modules(view) == 2);
-  bloomline_view_free(view);
   read = bloomline_filter_from_file(file_path);
   CHECK(read != NULL && has_all(read) && bloomline_filter_n_modules(read) == 2);
   bloomline_atomic_filter_t *shared = bloomline_atomic_filter_from_filter(read);
   CHECK(bloomline_atomic_filter_n_modules(shared) == 2 && bloomline_atomic_filter_contains(shared, "999", 3));
   bloomline_atomic_filter_free(shared);
-}
-
-/* Compact bytes of one module end in one byte more than whole blocks, and of several modules in two. */
-static void numbers_of_modules(void) {
-  const struct {
-    double fpr;
-    size_t most_modules, size;
-  } rates[] = {{0.001, 0, 31 * 64 + 1}, {0.001, 2, 30 * 64 + 2}, {0.0001, 0, 40 * 64 + 2}, {0.0001, 1, 44 * 64 + 1},
-               {1e-6, 0, 62 * 64 + 2},  {1e-9, 0, 93 * 64 + 2},  {1e-12, 0, 124 * 64 + 2}};
-  for (size_t i = 0; i < sizeof rates / sizeof *rates; ++i) {
-    bloomline_policy_t *policy = bloomline_policy_with_fpr(rates[i].fpr);
-    bloomline_builder_t *builder = bloomline_builder_with_fpr(rates[i].fpr);
-    if (rates[i].most_modules != 0) {
-      SUCCEEDS(bloomline_policy_set_most_modules(policy, rates[i].most_modules) == BLOOMLINE_OK);
-      SUCCEEDS(bloomline_builder_set_most_modules(builder, rates[i].most_modules) == BLOOMLINE_OK);
-    }
-    writers_agree(policy, builder, rates[i].size);
-  }
-  writers_agree(bloomline_policy_with_bits_per_key(10), bloomline_builder_with_bits_per_key(10), 20 * 64 + 1);
-  writers_agree(bloomline_policy_with_bits_per_key(20), bloomline_builder_with_bits_per_key(20), 40 * 64 + 2);
-  writers_agree(bloomline_policy_with_bits_per_key(64), bloomline_builder_with_bits_per_key(64), 126 * 64 + 2);
-
-  bloomline_policy_t *policy = bloomline_policy_with_fpr(1e-9);
-  FAILS(BLOOMLINE_SIZING, "out of reach", bloomline_policy_set_most_modules(policy, 1) == BLOOMLINE_SIZING);
-  FAILS(BLOOMLINE_SIZING, "not 17", bloomline_policy_set_most_modules(policy, 17) == BLOOMLINE_SIZING);
-  NULL_FAILS("policy", bloomline_policy_set_most_modules(NULL, 1) == BLOOMLINE_INVALID_ARGUMENT);
-  bloomline_policy_free(policy);
 }
 
 static void policies(void) {
@@ -977,35 +915,64 @@ static void policies(void) {
   bloomline_policy_free(NULL);
 }
 
-/* Reads what another program wrote from docs/format.md, and writes the same bytes, bit for bit. */
-static void a_golden(const char *name, size_t n_modules, size_t n_blocks, uint32_t k, uint64_t seed,
-                     bloomline_view_t *open(const void *, size_t), allocator *allocate) {
-  size_t n, length;
-  void *golden = read_golden(name, &n);
-  bloomline_view_t *view = open(golden, n);
-  CHECK(view != NULL && bloomline_view_n_modules(view) == n_modules && bloomline_view_n_blocks(view) == n_blocks);
-  CHECK(bloomline_view_k(view) == k && bloomline_view_seed(view) == seed && view_has_all(view));
-  bloomline_filter_t *filter = bloomline_view_to_filter(view);
-  bloomline_view_free(view);
-  bloomline_filter_clear(filter);
-  insert_all(filter);
-  void *bytes = allocate(filter, &length);
-  CHECK(same_bytes(bytes, length, golden, n));
-  bloomline_free(bytes);
-  bloomline_filter_free(filter);
-  free(golden);
+/* Whether a view has the keys in a cell of `files.tsv`, where "0..b" are the decimals below b. `filter` gets them. */
+static bool view_has_cell(const bloomline_view_t *view, char *cell, bloomline_filter_t *filter) {
+  unsigned end;
+  if (sscanf(cell, "0..%u", &end) == 1) {
+    CHECK(end <= KEYS);
+    for (unsigned i = 0; i < end; ++i) {
+      bloomline_filter_insert(filter, keys[i], lengths[i]);
+      if (!bloomline_view_contains(view, keys[i], lengths[i])) return false;
+    }
+    return true;
+  }
+  for (char *key = strtok(cell, " "); key != NULL; key = strtok(NULL, " ")) {
+    bloomline_filter_insert(filter, key, strlen(key));
+    if (!bloomline_view_contains(view, key, strlen(key))) return false;
+  }
+  return true;
 }
 
+/* Reads the files of the table, which another program made from docs/format.md, and writes the same bytes. */
 static void goldens(void) {
-  a_golden("compact-100-blocks.bin", 1, 100, 11, 0, bloomline_view_from_compact, bloomline_filter_to_compact);
-  a_golden("compact-2-modules.bin", 2, 40, 7, 0, bloomline_view_from_compact, bloomline_filter_to_compact);
-  a_golden("standalone-100-blocks.bin", 1, 100, 11, 0x5eed, bloomline_view_from_standalone,
-           bloomline_filter_to_standalone);
-  size_t n;
-  void *golden = read_golden("compact-short-1.bin", &n);
-  CHECK(bloomline_compact_contains(golden, n, "ant", 3) && bloomline_compact_contains(golden, n, "bee", 3));
-  CHECK(bloomline_compact_contains(golden, n, "cat", 3) && !bloomline_compact_contains(golden, n, "dog", 3));
-  free(golden);
+  size_t table_length, n_files = 0;
+  char *table = (char *)read_golden("files.tsv", &table_length), *end;
+  table[table_length] = 0;
+  for (char *line = strchr(table, '\n') + 1; *line != 0; line = end + 1) {
+    char name[64], kind[16], *cell = line;
+    size_t n_modules, n_blocks, n, length;
+    unsigned k;
+    unsigned long long seed;
+    end = strchr(line, '\n');
+    *end = 0;
+    CHECK(sscanf(line, "%63[^\t] %15[^\t] %zu %zu %u %llx", name, kind, &n_modules, &n_blocks, &k, &seed) == 6);
+    const bool compact = strcmp(kind, "compact") == 0, standalone = strcmp(kind, "standalone") == 0;
+    /* The keys of the other table are of other types. */
+    if ((!compact && !standalone) || strcmp(name, "standalone-keys.bin") == 0) continue;
+    for (int column = 0; column < 7; ++column) cell = strchr(cell, '\t') + 1;
+    char *after = strchr(cell, '\t');
+    *after = 0;
+    const bool by_inserts = strstr(after + 1, "yes\t") != NULL && strstr(after + 1, name) != NULL;
+
+    void *golden = read_golden(name, &n);
+    bloomline_view_t *view = (compact ? bloomline_view_from_compact : bloomline_view_from_standalone)(golden, n);
+    CHECK(view != NULL && bloomline_view_n_modules(view) == n_modules && bloomline_view_n_blocks(view) == n_blocks);
+    CHECK(bloomline_view_k(view) == k && bloomline_view_seed(view) == seed);
+    bloomline_filter_t *filter = bloomline_view_to_filter(view);
+    bloomline_filter_clear(filter);
+    CHECK(view_has_cell(view, cell, filter));
+    bloomline_view_free(view);
+    /* The bytes before a footer, because not all files state how many keys they have. */
+    void *bytes = (compact ? bloomline_filter_to_compact : bloomline_filter_to_standalone)(filter, &length);
+    const size_t footer = compact ? 0 : 64;
+    CHECK(!by_inserts || same_bytes(bytes, length - footer, golden, n - footer));
+    bloomline_free(bytes);
+    bloomline_filter_free(filter);
+    free(golden);
+    ++n_files;
+  }
+  CHECK(n_files > 20);
+  free(table);
 }
 
 struct shared {
@@ -1068,7 +1035,6 @@ int main(int argc, char **argv) {
   files();
   builders();
   policies();
-  filters_of_two_modules();
   numbers_of_modules();
   goldens();
   two_threads_look_up_at_once();

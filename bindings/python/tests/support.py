@@ -1,7 +1,6 @@
-"""What several test files need: the format in plain Python, and what a key of each type stands for."""
+"""What several test files need: what a key of each type stands for, and Python processes of their own."""
 
 import copy
-import importlib.util
 import operator
 import pathlib
 import pickle
@@ -15,21 +14,9 @@ from bloomline import BloomFilter, CountingBloomFilter, ScalableBloomFilter, Sta
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 GOLDEN = ROOT / "tests" / "golden"
-FOOTER_BYTES = 64
 COPIES = [lambda f: f.copy(), copy.copy, copy.deepcopy,
           *(lambda f, protocol=protocol: pickle.loads(pickle.dumps(f, protocol)) for protocol in range(6))]
 ALL = [BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter]
-
-
-def load(name, path):
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-# The independent implementation of docs/format.md that also makes the goldens.
-make = load("bloomline_goldens", GOLDEN / "make.py")
 
 
 def key_bytes(key):
@@ -40,25 +27,6 @@ def key_bytes(key):
         return bytes(key)
     key = operator.index(key)
     return key.to_bytes(8, "little", signed=key < 0)
-
-
-def standalone_of(filter, keys):
-    """The standalone bytes of a filter like `filter` that holds `keys`, from the format alone."""
-    keys, n_modules = [key_bytes(key) for key in keys], filter.n_modules
-    if n_modules == 1:
-        return make.standalone(make.build(keys, filter.n_blocks, filter.k, filter.seed), filter.k, filter.seed, None)
-    return make.standalone_modules(keys, n_modules, filter.n_blocks // n_modules, filter.k, filter.seed, None)
-
-
-def without_count(data):
-    """Standalone bytes without the number of keys, which is known for some filters only, and the checksum over it."""
-    at = len(data) - FOOTER_BYTES
-    return data[: at + 8] + data[at + 16 : at + 48]
-
-
-def has_bits_of(filter, keys):
-    """Whether `filter` has the bytes of one that holds `keys` and no other."""
-    return without_count(filter.to_bytes()) == without_count(standalone_of(filter, keys))
 
 
 def empty(keys=1_000, bits_per_key=12, seed=0):

@@ -1,4 +1,6 @@
-"""The bits and bytes of the goldens, which an independent implementation of the format made."""
+"""The tables in `tests/golden`, which all languages read: files, damaged files, sizes, and keys of other types."""
+
+import csv
 
 import numpy as np
 import pyarrow as pa
@@ -8,186 +10,158 @@ from bloomline import (
     BloomFilter,
     BloomView,
     CountingBloomFilter,
+    DecodeError,
     FilterBank,
     ScalableBloomFilter,
     StandardBloomFilter,
 )
-from support import GOLDEN, make
+from support import GOLDEN, one_by_one
 
-NUMBERS = [str(number) for number in range(1_000)]
-ANIMALS = ["ant", "bee", "cat"]
+CLASSES = {
+    "standalone": BloomFilter, "counting": CountingBloomFilter, "scalable": ScalableBloomFilter,
+    "standard": StandardBloomFilter, "bank": FilterBank,
+}  # fmt: skip
+ABSENT = [str(number) for number in range(1_000, 2_000)]
 
 
 def golden(name):
     return (GOLDEN / name).read_bytes()
 
 
-NONE = []
-# Not by inserts alone: lanes of short filters repeat, and keys that fill their counters leave some behind.
-NOT_BY_INSERTS = ["standalone-short-2.bin", "standalone-short-9.bin", "counting-1-block.bin"]
-FILTERS = [
-    (BloomFilter, "standalone-empty.bin", {"n_blocks": 1, "k": 6, "seed": 0}, NONE),
-    (BloomFilter, "standalone-100-blocks.bin", {"n_blocks": 100, "n_modules": 1, "k": 11, "seed": 0x5EED, "expected_keys": None}, NUMBERS),
-    (BloomFilter, "standalone-short-2.bin", {}, ANIMALS),
-    (BloomFilter, "standalone-short-9.bin", {}, NUMBERS[:50]),
-    (BloomFilter, "standalone-2-modules.bin", {"n_modules": 2, "n_blocks": 2, "k": 3, "seed": 0}, ["boa", "bee"]),
-    (BloomFilter, "standalone-3-modules.bin", {"n_modules": 3, "n_blocks": 21, "k": 6, "seed": 0x5EED}, NUMBERS[:500]),
-    (BloomFilter, "standalone-16-modules.bin", {"n_modules": 16, "n_blocks": 32, "k": 16, "seed": 2**64 - 1}, ANIMALS),
-    (CountingBloomFilter, "counting-empty.bin", {}, NONE),
-    (CountingBloomFilter, "counting-1-block.bin", {}, ANIMALS),
-    (CountingBloomFilter, "counting-10-blocks.bin", {"n_blocks": 10, "k": 12, "seed": 0x5EED},
-     [n for i, n in enumerate(NUMBERS[:400]) if i % 3]),
-    (StandardBloomFilter, "standard-empty.bin", {}, NONE),
-    (StandardBloomFilter, "standard-1-bit.bin", {}, ["ant"]),
-    (StandardBloomFilter, "standard-1024-bits.bin", {}, ANIMALS),
-    (StandardBloomFilter, "standard-10007-bits.bin", {"size_bits": 10_007, "k": 7, "seed": 0x5EED}, NUMBERS),
-    (ScalableBloomFilter, "scalable-empty.bin", {}, NONE),
-    (ScalableBloomFilter, "scalable-1-filter.bin", {}, NUMBERS[:20]),
-    (ScalableBloomFilter, "scalable-3-filters.bin", {"seed": 0x5EED}, NUMBERS),
-]
+def table(name):
+    with open(GOLDEN / f"{name}.tsv", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
-@pytest.mark.parametrize("cls, name, facts, keys", FILTERS, ids=[name for _, name, *_ in FILTERS])
-def test_filters(cls, name, facts, keys):
-    data = golden(name)
-    f = cls.from_bytes(data)
-    assert {fact: getattr(f, fact) for fact in facts} == facts
-    assert f.contains_many(keys).all() and f.to_bytes() == data
-    again = f.copy()
-    again.clear()
-    assert not keys or again != f and not again.contains_many(keys).any()
-    again.update(keys)
-    assert again == f or name in NOT_BY_INSERTS
-    if cls is BloomFilter:
+TYPED = table("keys")
+# Of the kinds that Python reads, by file.
+FILES = {row["file"]: row for row in table("files") if row["kind"] in CLASSES}
+
+
+def keys_of(cell):
+    if cell == "keys.tsv":
+        return [bytes.fromhex(row["key"]) for row in TYPED if row["type"] != "int"]
+    first, dots, end = cell.partition("..")
+    return [str(number) for number in range(int(first), int(end))] if dots else cell.split()
+
+
+def has_keys_of(f, row):
+    """Whether a filter or a bank finds all keys of a file."""
+    if row["kind"] != "bank":
+        return f.contains_many(keys_of(row["keys"])).all()
+    slots = row["keys"].split("|")
+    return all(f.find_many(keys.split())[:, slot].all() for slot, keys in enumerate(slots[: len(f)]))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files(name):
+    row, data = FILES[name], golden(name)
+    f, keys = CLASSES[row["kind"]].from_bytes(data), keys_of(row["keys"])
+    facts = {"modules": "n_modules", "k": "k", "size": "size_bits" if row["kind"] == "standard" else "n_blocks"}
+    for column, attribute in facts.items():
+        assert getattr(f, attribute, int(row[column])) == int(row[column]), column
+    assert f.seed == int(row["seed"], 16) and getattr(f, "expected_keys", None) is None and has_keys_of(f, row)
+    assert f.to_bytes() == golden(row["rewritten"])
+    if row["kind"] == "bank":
+        assert len(f) == len(row["known keys"].split()) and f.find_many(ABSENT).sum() == int(row["found"])
+        assert len(f) == 0 or FilterBank([f.get(slot) for slot in range(len(f))]).to_bytes() == data
+        return
+    assert f.contains_many(ABSENT).sum() == int(row["found"])
+    if row["kind"] == "scalable":
+        assert f.inserted_keys == int(row["known keys"]) and f.fpr >= float(row["rate"])
+    if row["inserts"] == "yes":
+        again = f.copy()
+        again.clear()
+        again.update(keys)
+        assert again == f
+    if row["kind"] == "standalone":
         view = BloomView(data)
-        view.verify()
-        assert view.contains_many(keys).all() and view.to_filter() == f
-
-
-def test_one_module_in_the_form_of_several():
-    empty = golden("standalone-empty.bin")
-    assert BloomFilter.from_bytes(golden("standalone-modules-empty.bin")).to_bytes() == empty
+        assert view.verify() is None and view.contains_many(keys).all() and view.to_filter() == f
 
 
 def test_keys_removed_from_a_golden():
     f = CountingBloomFilter.from_bytes(golden("counting-10-blocks.bin"))
     again = f.copy()
-    again.update(NUMBERS[:400:3])
-    assert all(again.remove(number) for number in NUMBERS[:400:3]) and again == f
+    again.update(ABSENT)
+    assert all(again.remove(number) for number in ABSENT) and again == f
 
 
-def test_banks():
-    boa = golden("bank-3-slots.bin")
-    banks = [(boa, 1, 6, 0, [[], [b"boa"], [b"boa", b"bee"]])]
-    for slots, *shape in make.BANKS:
-        banks.append((golden(f"bank-{slots}-slots.bin"), *shape, [make.slot_keys(slot) for slot in range(slots)]))
-    assert len(banks) == len(list(GOLDEN.glob("bank-*.bin")))
-    for data, n_blocks, k, seed, keys in banks:
-        bank = FilterBank.from_bytes(data)
-        assert (len(bank), bank.n_blocks, bank.k, bank.seed) == (len(keys), n_blocks, k, seed)
-        assert bank.to_bytes() == data
-        probes = [b"boa", b"bee", *(f"{slot}-{i}" for slot in range(0, 600, 7) for i in range(6))]
-        filters = [make.build(some, n_blocks, k, seed) for some in keys]
-        hashes = [make.hash_key(probe if isinstance(probe, bytes) else probe.encode(), seed) for probe in probes]
-        expected = [[make.is_in(lanes, n_blocks, k, hash) for lanes in filters] for hash in hashes]
-        assert bank.find_many(probes).tolist() == expected
-        assert [bank.find(probe).tolist() for probe in probes[:9]] == [
-            [slot for slot, found in enumerate(row) if found] for row in expected[:9]
-        ]
-        for slot, some in list(enumerate(keys))[-70:]:
-            assert bank.find_many(some)[:, slot].all()
-        if keys:
-            again = FilterBank([bank.get(slot) for slot in range(len(keys))])
-            assert again.to_bytes() == data
+DAMAGED = [row for row in table("damaged") if row["reader"] in CLASSES]
 
 
-def typed_keys():
-    """The table of keys of other types: type, value, key, hash with seed 0, hash with seed 0x5eed."""
-    lines = golden("keys.tsv").decode().splitlines()[1:]
-    for line in lines:
-        kind, value, key, *hashes = line.split("\t")
-        if kind == "text":
-            value = value.replace("\\0", "\0")
-        elif kind == "binary":
-            value = bytes.fromhex(value)
+@pytest.mark.parametrize("row", DAMAGED, ids=[f"{row['reader']}, {row['case']}" for row in DAMAGED])
+def test_damaged_files(row, tmp_path):
+    data, cls, path = golden(row["file"]), CLASSES[row["reader"]], tmp_path / "f"
+    data = data[: int(row["from"])] + bytes.fromhex(row["bytes"]) + data[int(row["to"]) :]
+    path.write_bytes(data)
+    readers = [lambda: cls.from_bytes(data), lambda: cls.open(path, mmap=False)]
+    if cls is BloomFilter:
+        readers += [lambda: BloomView(data), lambda: BloomFilter.open(path)]
+        for unverified in (lambda: BloomView(data, verify=False), lambda: BloomFilter.open(path, verify=False)):
+            try:
+                view = unverified()
+            except DecodeError:
+                continue
+            assert len(view.contains_many(ABSENT)) == len(ABSENT), "any answers, but no crash"
+            readers += [view.verify, view.to_filter]
+    for read in readers:
+        if row["error"] == "accepted":
+            f = read()
+            assert f is None or has_keys_of(f, FILES[row["file"]])
         else:
-            value = int(value)
-        yield kind, value, bytes.fromhex(key), [int(hash, 16) for hash in hashes]
+            with pytest.raises(DecodeError) as error:
+                read()
+            assert row["says"] in str(error.value)
 
 
-TYPED = [row for row in typed_keys() if row[0] != "int"]
-# Of more than 64 bits, which are no keys.
-LARGE = [value for kind, value, *_ in typed_keys() if kind == "int"]
+def test_sizes():
+    for row in table("sizes"):
+        options = {"most_modules": int(row["most modules"])} if row["most modules"] else {}
+        make = BloomFilter if row["request"] == "rate" else BloomFilter.with_bits_per_key
+        if row["error"]:
+            with pytest.raises(ValueError) as error:
+                make(int(row["keys"]), float(row["value"]), **options)
+            assert row["says"] in str(error.value)
+        elif int(row["blocks"]) < 1_000_000:
+            f = make(int(row["keys"]), float(row["value"]), **options)
+            blocks = row["foldable" if make is BloomFilter else "blocks"]
+            assert (f.n_modules, f.n_blocks, f.k) == (int(row["modules"]), int(blocks), int(row["k"])), row
 
 
-def probe(n_blocks, seed, hash):
-    """A filter of `n_blocks` blocks and k = 11 with the bits of one hash, by the independent implementation."""
-    block, lanes = make.block_of(hash, n_blocks), [0] * (8 * n_blocks)
-    lanes[8 * block : 8 * block + 8] = make.mask(hash, 11)
-    return BloomFilter.from_bytes(make.standalone(lanes, 11, seed, None))
+ARROW = {
+    "text": [pa.string(), pa.large_string(), pa.string_view()],
+    "binary": [pa.binary(), pa.large_binary(), pa.binary_view()],
+}
 
 
 def ways(kind, value):
-    """All that this value may be to the package: single keys, and collections of one key."""
+    """All collections of this one key."""
     yield [value]
     yield (key for key in [value])
-    if kind == "text":
-        yield [value.encode()]
-        if not value.endswith("\0"):  # which are padding there
-            yield np.array([value])
-            yield np.array([value], f">U{len(value) + 3}")
-    elif kind == "binary":
-        if not value.endswith(b"\0"):
-            yield np.array([value])
-            yield np.array([value], f"S{len(value) + 3}")
-    else:
+    if kind not in ARROW:
         yield [getattr(np, kind)(value)]
         yield np.array([value], kind)
         yield np.array([value], np.dtype(kind).newbyteorder(">"))
-    types = {
-        "text": [pa.string(), pa.large_string(), pa.string_view()],
-        "binary": [pa.binary(), pa.large_binary(), pa.binary_view()] + ([pa.binary(len(value))] if kind == "binary" and value else []),
-    }.get(kind) or [getattr(pa, kind)()]
-    for type in types:
-        yield pa.array([value], type)
-        yield pa.array([None, value], type).slice(1)
-        yield pa.chunked_array([pa.array([value], type).dictionary_encode()] if not pa.types.is_binary_view(type) and not pa.types.is_string_view(type)
-                               else [pa.array([value], type)])
+    elif not value.endswith(("\0", b"\0")[kind == "binary"]):  # which is padding there
+        yield np.array([value])
+        yield np.array([value], f">{'US'[kind == 'binary']}{len(value) + 3}")
+    for of in ARROW.get(kind) or [getattr(pa, kind)()]:
+        yield pa.array([value], of)
+        yield pa.array([None, value], of).slice(1)
 
 
-def test_the_table_is_whole():
-    kinds = {kind for kind, *_ in TYPED}
-    assert kinds == {"text", "binary", *(sign + "int" + str(bits) for sign in ("", "u") for bits in (8, 16, 32, 64))}
-    assert len(TYPED) >= 64 and len(LARGE) >= 6
-    for value in LARGE:
+@pytest.mark.parametrize("row", TYPED, ids=[f"{row['type']} {row['value'][:24]}" for row in TYPED])
+def test_keys_of_other_types(row):
+    kind = row["type"]
+    read = {"text": lambda text: text.replace("\\0", "\0"), "binary": bytes.fromhex}.get(kind, int)
+    value = read(row["value"])
+    if kind == "int":  # of more than 64 bits, which are no keys
         with pytest.raises(OverflowError, match="turn them into text"):
             BloomFilter(10).add(value)
-
-
-@pytest.mark.parametrize("kind, value, key, hashes", TYPED, ids=lambda part: repr(part)[:24])
-def test_keys_of_other_types(kind, value, key, hashes):
-    for seed, hash in zip((0, 0x5EED), hashes):
-        expected = probe(100, seed, hash)
-        for keys in (*ways(kind, value), [key]):
-            f = expected.copy()
-            f.clear()
-            f.update(keys)
-            assert f == expected, keys
-        for keys in (*ways(kind, value), [key]):
-            assert all(expected.contains_many(keys).tolist()), keys
-            view = BloomView(expected.to_bytes())
-            assert all(view.contains_many(keys if not hasattr(keys, "send") else [value]).tolist())
-        assert value in expected and expected.contains_many([value, "an absent key"]).tolist() == [True, False]
-        f = expected.copy()
-        f.clear()
-        assert f.add(value) and f == expected
-
-
-def test_the_golden_file_of_all_types():
-    f = BloomFilter.from_bytes(golden("standalone-keys.bin"))
-    values = [value for _, value, *_ in TYPED]
-    assert f.contains_many(values).all()
-    again = f.copy()
-    again.clear()
-    again.update(values)
-    assert again == f and again.to_bytes() == golden("standalone-keys.bin")
+        return
+    expected = one_by_one([bytes.fromhex(row["key"])], BloomFilter(10, seed=0x5EED))
+    assert value in expected
+    for keys, same in zip(ways(kind, value), ways(kind, value)):
+        f = BloomFilter(10, seed=0x5EED)
+        f.update(keys)
+        assert f == expected and expected.contains_many(same).tolist() == [True], keys

@@ -59,8 +59,10 @@ def arrow(type, length):
 f = BloomFilter(1000)
 bank = FilterBank([f])  # whose answers for all keys have room
 rows = FilterBank([f] * 20_000)
+keys = eval(sys.argv[1])
 for call in map(eval, sys.argv[2:]):
-    keys = eval(sys.argv[1])
+    # Made once, because 100,000,000 objects take pandas seconds. But an interrupted generator has ended.
+    keys = eval(sys.argv[1]) if hasattr(keys, "send") else keys
     try:
         print("ready", flush=True)
         call(keys)
@@ -79,7 +81,7 @@ def interrupt(make, *calls):
     """Presses Ctrl-C in the midst of each call, and returns how many seconds it went on at most."""
     command = [sys.executable, "-c", CHILD, make, *calls]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
-        watchdog = threading.Timer(30, child.kill)
+        watchdog = threading.Timer(120, child.kill)
         watchdog.start()
         try:
             times = []

@@ -13,7 +13,8 @@ from support import ALL, empty, key_bytes, one_by_one, run_python, with_little_m
 
 pa = pytest.importorskip("pyarrow")
 
-WORDS = ["", "a", "ant", "a\0", "\0", "жук", "🐜", "twelve bytes", "thirteen byte", "a longer string, of 33 characters", "x" * 300]
+WORDS = ["", "a", "ant", "a\0", "\0", "жук", "🐜", "twelve bytes", "thirteen byte",
+         "a longer string, of 33 characters", "x" * 300]
 LENGTHS = [0, 1, 2, 7, 8, 9, 63, 64, 65, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 4095, 4096, 4097, 10_000]
 
 
@@ -56,19 +57,21 @@ def is_arrow(keys):
 
 
 def refused(keys, *names, error=TypeError):
+    """`keys` is an error that has one word of each of `names`, whose words are divided by bars."""
     f = empty()
     for call in (f.update, f.contains_many, BloomView(f.to_bytes()).contains_many):
         with pytest.raises(error) as raised:
             call(keys)
-        text = str(raised.value)
+        text = str(raised.value).lower()
         for name in names:
-            assert name.lower() in text.lower(), f"{name!r} is not in {text!r}"
+            assert any(word in text for word in name.lower().split("|")), f"{name!r} is not in {text!r}"
     assert f == empty()
 
 
 # numpy
 
-INTEGERS = [np.dtype(order + kind + width) for kind in "iu" for width in "1248" for order in "<>"] + [np.dtype("longlong")]
+INTEGERS = [np.dtype(order + kind + width) for kind in "iu" for width in "1248" for order in "<>"]
+INTEGERS += [np.dtype("longlong")]
 
 
 def integers(dtype, count=1_000):
@@ -83,72 +86,54 @@ def integers(dtype, count=1_000):
 def test_numpy_integers(dtype):
     keys = integers(dtype)
     assert keys.dtype == dtype
-    check(keys)
-    for strided in (keys[::2], keys[::-1], keys[5::-3], keys[3:4], keys[:0], np.broadcast_to(keys[5], 70)):
-        check(strided)
-    table = integers(dtype, 600).reshape(200, 3)
-    check(table[:, 1])
-    check(np.asfortranarray(table)[7])
+    table = keys[:600].reshape(200, 3)
     records = np.zeros(100, [("flag", "u1"), ("key", dtype)])  # packed: the keys are not aligned
     records["key"] = keys[:100]
-    check(records["key"])
     frozen = keys.copy()
     frozen.flags.writeable = False
-    check(frozen)
+    for some in (keys, keys[::2], keys[::-1], keys[5::-3], keys[3:4], keys[:0], np.broadcast_to(keys[5], 70),
+                 table[:, 1], np.asfortranarray(table)[7], records["key"], frozen):  # fmt: skip
+        check(some)
 
 
 @pytest.mark.parametrize("length", LENGTHS)
 def test_lengths_around_batches(length):
-    check(np.arange(length) * 3)
-    check(np.arange(length, dtype=">u4")[::-1])
-    check(np.arange(length).astype("S"))
-    check(np.arange(length).astype("U"))
-    check(pa.array(np.arange(length)), list(range(length)))
+    numbers = np.arange(length)
     values = [None if i % 3 == 1 else str(i) for i in range(length)]
+    for keys in (numbers * 3, numbers.astype(">u4")[::-1], numbers.astype("S"), numbers.astype("U")):
+        check(keys)
+    check(pa.array(numbers), numbers.tolist())
     check(pa.array(values, pa.string()), values)
     check(list(range(length)), list(range(length)))
 
 
 @pytest.mark.parametrize("order", "<>")
 def test_numpy_text(order):
+    records = np.zeros(50, [("flag", "u1"), ("key", f"{order}U3")])
+    records["key"] = [str(i) for i in range(50)]
+    check(records["key"])
     for words in (WORDS, WORDS[:4], ["", ""], ["a\0b", "\0\0", "a\0\0", "b" * 9], ["é" * n for n in range(40)],
-                  ["é" * n + "x" for n in range(40)], ["\U0010ffff", "\ud7ff", "\ue000", "\uffff"]):
+                  ["é" * n + "x" for n in range(40)], ["\U0010ffff", "\ud7ff", "\ue000", "\uffff"]):  # fmt: skip
         keys = np.array(words, dtype=f"{order}U{max(map(len, words)) + 2}")
         assert keys.tolist() == [word.rstrip("\0") for word in words]
         check(keys)
         check(keys[::-2])
         check(np.repeat(keys, 300)[1:])
-    check(np.array([], dtype=f"{order}U7"))
-    records = np.zeros(50, [("flag", "u1"), ("key", f"{order}U3")])
-    records["key"] = [str(i) for i in range(50)]
-    check(records["key"])
 
 
 def test_numpy_bytes():
     for width in (1, 2, 3, 4, 7, 8, 9, 16, 17, 48, 49, 200):
         keys = np.frombuffer(np.random.default_rng(3).bytes(width * 200), f"S{width}").copy()
-        keys[7] = b""
-        keys[8] = b"\0a"[:width]
+        keys[7:10] = b"", b"\0a"[:width], b"a\0"[:width]
         check(keys)
         check(keys[::-3])
-    check(np.array([b"a\0", b"a", b"\0", b""]))
-    check(np.array([], dtype="S3"))
-
-
-@pytest.mark.parametrize("kind", ["S0", "U0"])
-def test_numpy_text_of_no_width(kind):
-    keys = np.zeros(5, np.dtype([("key", kind)]))["key"]
-    if keys.dtype.itemsize:
-        pytest.skip("this numpy has no such arrays")
-    check(keys)
+    for kind in ("S0", "U0"):  # of no width, where this numpy has such arrays
+        check(np.zeros(5, np.dtype([("key", kind)]))["key"])
 
 
 def test_numpy_text_that_is_no_text():
-    for words in (["\ud800", "ant"], ["\udfff"]):
-        refused(np.array(words), error=ValueError)
-    for code in (0x110000, 0xFFFFFFFF):
-        keys = np.array([97, code, 98, 99], "u4").view("U2")
-        refused(keys, error=ValueError)
+    for code in (0xD800, 0xDFFF, 0x110000, 0xFFFFFFFF):
+        refused(np.array([97, code, 98, 99], "u4").view("U2"), error=ValueError)
     f = empty()
     with pytest.raises(ValueError):
         f.update(np.array(["ant", "bee", "\ud800", "cat"]))
@@ -156,9 +141,7 @@ def test_numpy_text_that_is_no_text():
 
 
 def test_numpy_objects():
-    check(np.array(["ant", b"bee", 17, 2**64 - 1, -2, np.int8(3), "жук"], dtype=object))
-    check(np.array(["ant", 17, 18], dtype=object)[::-2])
-    check(np.array([], dtype=object))
+    check(np.array(["ant", b"bee", 17, 2**64 - 1, -2, np.int8(3), "жук"], dtype=object)[::-2])
     for wrong in (None, 1.5, True, bytearray(b"ant")):
         f = empty()
         with pytest.raises(TypeError, match="(?i)cast"):
@@ -166,12 +149,12 @@ def test_numpy_objects():
         assert f == one_by_one(["ant"])
 
 
-@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "g", "c8", "c16", "?", "M8[s]", "M8[D]", "m8[ns]", "V8", "V16", "V0"])
+@pytest.mark.parametrize("dtype", "f2 f4 f8 g c8 c16 ? M8[s] M8[D] m8[ns] V8 V16 V0".split())
 def test_other_numpy_types_are_refused(dtype):
     refused(np.zeros(3, dtype), "cast", np.dtype(dtype).str[1:] if dtype[0] == "V" else np.dtype(dtype).name)
 
 
-@pytest.mark.parametrize("dtype", ["f8", "?", "M8[s]", "V8", "i2", "U3", "O"])
+@pytest.mark.parametrize("dtype", ["f8", "?", "M8[s]", "V8", "i2", "S3", "U3", "O"])
 def test_an_empty_array_is_an_empty_list(dtype):
     check(np.zeros(0, dtype))
     check(np.zeros(9, dtype)[:0])
@@ -185,20 +168,18 @@ def test_arrays_of_other_dimensions_are_refused(shape):
         refused(np.zeros(shape, dtype), error=(TypeError, ValueError))
 
 
-def test_numpy_strings_of_any_length():
-    if not hasattr(np.dtypes, "StringDType"):
-        pytest.skip("numpy 1")
-    keys = np.array(WORDS, np.dtypes.StringDType())
-    try:
-        check(keys, WORDS)
-    except TypeError as error:
-        assert "cast" in str(error)
-
-
 def test_other_arrays():
     check(array.array("q", range(-50, 50)))
     check(np.arange(200).astype(np.uint16).view(type("Sub", (np.ndarray,), {})))
     check(range(1_000), list(range(1_000)))
+    if hasattr(np.dtypes, "StringDType"):
+        check(np.array(WORDS, np.dtypes.StringDType()), WORDS)
+
+    class Masked:
+        def __array__(self, dtype=None, copy=None):
+            return np.ma.array([1, 2], mask=[False, True])
+
+    refused(Masked(), "masked")
 
 
 # Arrow
@@ -207,6 +188,7 @@ TEXTS = [pa.string(), pa.large_string(), pa.string_view()]
 BINARIES = [pa.binary(), pa.large_binary(), pa.binary_view()]
 ARROW_INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
 FIXED = [pa.binary(width) for width in (1, 3, 8, 17)]
+KINDS = [*TEXTS, *BINARIES, *ARROW_INTEGERS, *FIXED]
 
 
 def values_of(kind, count=200):
@@ -224,69 +206,44 @@ def with_nulls(values, every=5, first=2):
     return [None if i % every == first else value for i, value in enumerate(values)]
 
 
-KINDS = [*TEXTS, *BINARIES, *ARROW_INTEGERS, *FIXED]
-
-
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_arrow(kind):
     values = values_of(kind)
     assert len(set(values)) > 100
-    check(pa.array(values, kind), values)
-    check(pa.array(with_nulls(values), kind), with_nulls(values))
-    for none in ([], [None], [None] * 9):
-        check(pa.array(none, kind), none)
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_arrow_slices(kind):
-    values = with_nulls(values_of(kind, 150), 3, 1)
-    column = pa.array(values, kind)
-    whole = pa.array(values_of(kind, 150), kind)
-    for start in (*range(18), 63, 64, 65, 149, 150):
-        for length in (0, 1, 2, 7, 8, 9, 31, 64, 67, 150):
-            end = min(start + length, 150)
-            f, g = empty(), empty()
-            f.update(column.slice(start, length))
-            assert f == one_by_one(value for value in values[start:end] if value is not None)
-            found = f.contains_many(column.slice(start, length))
-            expected = [None if value is None else True for value in values[start:end]]
-            assert found.tolist() == expected
-            g.update(whole.slice(start, length))
-            assert g == one_by_one(values_of(kind, 150)[start:end]), (start, length)
-    check(column.slice(3, 99).slice(4, 60), values[7:67])
-
-
-@pytest.mark.parametrize("kind", [pa.string(), pa.string_view(), pa.large_binary(), pa.int16(), pa.binary(3)], ids=str)
-def test_arrow_validity_without_nulls(kind):
-    values = values_of(kind, 40)
-    column = pa.array([None, *values, None], kind).slice(1, 40)
+    for some in (values, with_nulls(values), [], [None], [None] * 9):
+        check(pa.array(some, kind), some)
+    column = pa.array([None, *values, None], kind).slice(1, 200)
     assert column.buffers()[0] is not None and column.null_count == 0
     check(column, values)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_arrow_slices(kind):
+    whole = values_of(kind, 150)
+    for values in (whole, with_nulls(whole, 3, 1)):
+        column = pa.array(values, kind)
+        for start in (*range(18), 63, 64, 65, 149, 150):
+            for length in (0, 1, 2, 7, 8, 9, 31, 64, 67, 150):
+                some = values[start : start + length]
+                f = empty()
+                f.update(column.slice(start, length))
+                assert f == one_by_one(value for value in some if value is not None), (start, length)
+                found = f.contains_many(column.slice(start, length))
+                assert found.tolist() == [None if value is None else True for value in some]
+    check(column.slice(3, 99).slice(4, 60), values[7:67])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_arrow_chunks(kind):
     values = with_nulls(values_of(kind, 90), 7, 3)
-    column = pa.array(values, kind)
+    full, column = values_of(kind, 90), pa.array(values, kind)
     blank = column.slice(0, 0)
-    check(pa.chunked_array([blank, column.slice(0, 5), blank, blank, column.slice(5, 71), column.slice(76), blank]), values)
+    chunks = [blank, column.slice(0, 5), blank, blank, column.slice(5, 71), column.slice(76), blank]
+    check(pa.chunked_array(chunks), values)
     check(pa.chunked_array([], kind), [])
     check(pa.chunked_array([blank, blank]), [])
-    full = values_of(kind, 90)
     check(pa.chunked_array([pa.array(full[:1], kind), pa.array(full[1:], kind)]), full)
-    check(pa.chunked_array([pa.array(full, kind), pa.array([None, None], kind), pa.array(full, kind)]), [*full, None, None, *full])
-
-
-@pytest.mark.parametrize("index", [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64()], ids=str)
-def test_arrow_dictionary_indices(index):
-    words = [*WORDS, None, "last"]
-    positions = [(7 * i) % len(words) if i % 6 else None for i in range(120)]
-    keys = pa.DictionaryArray.from_arrays(pa.array(positions, index), pa.array(words))
-    values = [None if position is None else words[position] for position in positions]
-    assert keys.to_pylist() == values and values.count(None) > 20
-    check(keys, values)
-    for start in (1, 7, 8, 13):
-        check(keys.slice(start, 77), values[start : start + 77])
+    check(pa.chunked_array([full, [None, None], full], kind), [*full, None, None, *full])
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -301,21 +258,26 @@ def test_arrow_dictionary_values(kind):
         check(keys.slice(3, 50), values[3:53])
 
 
-def test_arrow_dictionaries_of_chunks_differ():
-    chunks = [
-        pa.array(words, pa.string()).dictionary_encode()
-        for words in (["ant", "bee", None], ["bee", "cat", "ant"], [], [None], ["dog"] * 40)
-    ]
-    check(pa.chunked_array(chunks), [value for chunk in chunks for value in chunk.to_pylist()])
-    check(pa.DictionaryArray.from_arrays(pa.array([], pa.int8()), pa.array([], pa.string())), [])
-    check(pa.DictionaryArray.from_arrays(pa.array([None, None], pa.int8()), pa.array([], pa.string())), [None, None])
+@pytest.mark.parametrize("index", ARROW_INTEGERS, ids=str)
+def test_arrow_dictionary_indices(index):
+    words = [*WORDS, None, "last"]
+    positions = [(7 * i) % len(words) if i % 6 else None for i in range(120)]
+    keys = pa.DictionaryArray.from_arrays(pa.array(positions, index), pa.array(words))
+    values = [None if position is None else words[position] for position in positions]
+    assert keys.to_pylist() == values and values.count(None) > 20
+    for start in (0, 1, 7, 8, 13):
+        check(keys.slice(start, 77), values[start : start + 77])
 
 
-def test_arrow_dictionaries_hold_keys_that_no_row_has():
-    keys = pa.DictionaryArray.from_arrays(pa.array([0, 0], pa.int8()), pa.array(["ant", "never"]))
-    f = empty()
-    f.update(keys)
-    assert "ant" in f and "never" not in f
+def test_arrow_dictionaries():
+    lists = [["ant", "bee", None], ["bee", "cat", "ant"], [], [None], ["dog"] * 40]
+    check(pa.chunked_array([pa.array(words, pa.string()).dictionary_encode() for words in lists]), sum(lists, []))
+    for none in ([], [None, None]):
+        check(pa.DictionaryArray.from_arrays(pa.array(none, pa.int8()), pa.array([], pa.string())), none)
+    # Each row counts, and no value that no row has.
+    f = CountingBloomFilter(100)
+    f.update(pa.DictionaryArray.from_arrays(pa.array([0, 0, None, 2], pa.int8()), ["ant", "never", "bee"]))
+    assert [f.count(word) for word in ("ant", "never", "bee")] == [2, 0, 1]
 
 
 class OnlyArray:
@@ -334,33 +296,6 @@ class OnlyStream:
         return self.stream.__arrow_c_stream__(requested_schema)
 
 
-def test_anything_with_the_capsules():
-    values = with_nulls(values_of(pa.string()))
-    check(OnlyArray(pa.array(values)), values)
-    check(OnlyStream(pa.chunked_array([values[:30], values[30:]])), values)
-    check(pa.array([1, 2, 3]).view(pa.uint64()), [1, 2, 3])
-
-
-def test_a_table_of_one_column_is_that_column():
-    values = with_nulls(values_of(pa.string()))
-    batch = pa.record_batch([pa.array(values)], ["key"])
-    check(batch, values)
-    check(batch.slice(3, 100), values[3:103])
-    check(OnlyArray(batch), values)
-    table = pa.table({"key": pa.chunked_array([values[:7], values[7:]])})
-    check(table, values)
-    check(table.slice(5, 50), values[5:55])
-    check(table.to_reader(max_chunksize=9), values, table.to_reader)
-    check(pa.table({"key": pa.array([], pa.int8())}), [])
-    check(pa.table({"key": pa.array(values).dictionary_encode()}), values)
-
-    two = pa.table({"id": [1, 2], "name of it": ["a", "b"]})
-    for keys in (two, two.to_batches()[0], OnlyArray(two.to_batches()[0])):
-        refused(keys, "id", "name of it", "column")
-    refused(two.slice(0, 0), "id", "name of it")
-    refused(pa.table({}), "column")
-
-
 class AsBatch(OnlyArray):
     """A struct array, handed over as a record batch, whose schema says that no row is null."""
 
@@ -369,24 +304,36 @@ class AsBatch(OnlyArray):
         return pa.schema(list(structs.type)).__arrow_c_schema__(), structs.__arrow_c_array__()[1]
 
 
+def test_what_exports_one_column_is_that_column():
+    values = with_nulls(values_of(pa.string()))
+    column = pa.array(values)
+    chunks = pa.chunked_array([values[:30], values[30:]])
+    batch, table = pa.record_batch([column], ["key"]), pa.table({"key": chunks})
+    structs = pa.StructArray.from_arrays([column], ["key"])
+    for keys in (OnlyArray(column), OnlyStream(chunks), batch, OnlyArray(batch), table, AsBatch(structs),
+                 pa.table({"key": column.dictionary_encode()})):  # fmt: skip
+        check(keys, values)
+    for keys in (batch.slice(3, 100), table.slice(3, 100), AsBatch(structs.slice(3, 100))):
+        check(keys, values[3:103])
+    check(table.to_reader(max_chunksize=9), values, table.to_reader)
+    check(pa.table({"key": pa.array([], pa.int8())}), [])
+
+    two = pa.table({"id": [1, 2], "name of it": ["a", "b"]})
+    for keys in (two, two.to_batches()[0], OnlyArray(two.to_batches()[0]), two.slice(0, 0)):
+        refused(keys, "id", "name of it", "column")
+    refused(pa.table({}), "column")
+
+
 def test_structs_are_refused():
     """Over the C interface a column of structs looks like a table, but it may have nulls."""
     structs, inner = pa.array([{"key": i} for i in range(40)]), pa.array([{"x": 1}])
-    for keys in (structs, structs.slice(3, 30), structs.slice(0, 0), pa.chunked_array([structs.slice(1)]), OnlyArray(structs)):
+    for keys in (structs, structs.slice(3, 30), structs.slice(0, 0), pa.chunked_array([structs.slice(1)]),
+                 OnlyArray(structs), pa.array([{"a": 1, "b": "ant"}]), pa.array([{"y": {"x": 1}}]),
+                 pa.table({"key": inner}), pa.record_batch([inner], ["key"]),
+                 pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), inner)):  # fmt: skip
         refused(keys, "struct", "select")
-    refused(structs, "struct<key: int64>")
-    for keys in (pa.array([{"a": 1, "b": "ant"}]), pa.table({"key": inner}), pa.array([{"y": {"x": 1}}]), pa.record_batch([inner], ["key"]),
-                 pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), inner)):
-        refused(keys, "struct")
-
-
-def test_record_batches_are_read_with_their_offset():
-    values = with_nulls(list(range(40)))
-    rows = pa.StructArray.from_arrays([pa.array(values)], ["key"])
-    check(AsBatch(rows), values)
-    check(AsBatch(rows.slice(3, 30)), values[3:33])
     mask = pa.array([i % 4 == 1 for i in range(40)])
-    refused(AsBatch(pa.StructArray.from_arrays([pa.array(values)], ["key"], mask=mask)), "null", error=ValueError)
+    refused(AsBatch(pa.StructArray.from_arrays([pa.array(range(40))], ["key"], mask=mask)), "null", error=ValueError)
 
 
 def test_extension_types():
@@ -396,9 +343,9 @@ def test_extension_types():
         opaque = pa.opaque(pa.binary(16), "hugeint", "DuckDB")
         refused(pa.ExtensionArray.from_storage(opaque, pa.array([None], opaque.storage_type)), "cannot be keys")
     pd = pytest.importorskip("pandas")
-    if hasattr(pd.Series, "__arrow_c_stream__"):
-        refused(pd.Series(pd.period_range("2026", periods=3, freq="M")), "cast", "period")
-    check(pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0123456789abcdef"], pa.binary(16))), [b"0123456789abcdef"])
+    refused(pd.Series(pd.period_range("2026", periods=3, freq="M")), "cast", "period")
+    values = [b"0123456789abcdef"]
+    check(pa.ExtensionArray.from_storage(pa.uuid(), pa.array(values, pa.binary(16))), values)
 
 
 OTHERS = [
@@ -428,67 +375,33 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize("keys, name", OTHERS, ids=lambda value: str(value.type).replace(" ", "") if isinstance(value, pa.Array) else "")
+@pytest.mark.parametrize("keys, name", OTHERS, ids=[str(keys.type).replace(" ", "") for keys, _ in OTHERS])
 def test_other_arrow_types_are_refused(keys, name):
-    for column in (keys, keys.slice(0, 0), pa.chunked_array([keys]), pa.chunked_array([], keys.type), pa.table({"key": keys})):
-        f = empty()
-        for call in (f.update, f.contains_many):
-            with pytest.raises(TypeError, match="(?i)cast|columns") as error:
-                call(column)
-            assert any(word in str(error.value).lower() for word in name.split("|")), str(error.value)
-        assert f == empty()
+    chunks = [pa.chunked_array([keys]), pa.chunked_array([], keys.type)]
+    for column in (keys, keys.slice(0, 0), *chunks, pa.table({"key": keys})):
+        refused(column, "cast|columns", name)
 
 
-def test_polars():
-    pl = pytest.importorskip("polars")
-    words = with_nulls(WORDS * 20, 11, 3)
-    for values, dtype in (
-        (words, pl.String), (words, pl.Categorical), (words, pl.Enum(WORDS)),
-        ([None if word is None else word.encode() for word in words], pl.Binary),
-        *((with_nulls(integers(np.dtype(name)).tolist()), getattr(pl, name.replace("int", "Int").replace("uI", "UI")))
-          for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")),
-    ):
-        column = pl.Series("key", values, dtype)
-        check(column, values)
-        check(column.slice(3, 71), values[3:74])
-        check(column.to_frame(), values)
-        check(pl.concat([column, column.slice(0, 0), column.slice(9)], rechunk=False), values + values[9:])
-        check(column.drop_nulls(), [value for value in values if value is not None])
-        check(column.slice(0, 0), [])
-    frame = pl.DataFrame({"key": words, "n": range(len(words))})
-    check(frame.filter(pl.col("n") % 3 == 0)["key"], words[::3])
-
-
-def test_pandas():
-    pd = pytest.importorskip("pandas")
-    words = WORDS * 20
-    check(pd.Series(range(-100, 1_000)), list(range(-100, 1_000)))
-    check(pd.Series(words)[::-2], words[::-2])
-    holes = with_nulls(words)
-    check(pd.DataFrame({"key": holes}), holes)
-
-
-def test_duckdb():
-    duckdb = pytest.importorskip("duckdb")
-    connection = duckdb.connect()
-    for sql, values in (
-        ("SELECT i FROM range(5000) t(i)", list(range(5_000))),
-        ("SELECT (i - 60)::TINYINT FROM range(120) t(i)", list(range(-60, 60))),
-        ("SELECT i::UBIGINT FROM range(9) t(i)", list(range(9))),
-        ("SELECT 'key ' || i FROM range(5000) t(i)", [f"key {i}" for i in range(5_000)]),
-        ("SELECT CASE WHEN i % 3 <> 1 THEN 'a key of more than twelve bytes ' || i END FROM range(3000) t(i)",
-         [None if i % 3 == 1 else f"a key of more than twelve bytes {i}" for i in range(3_000)]),
-        ("SELECT i::VARCHAR::BLOB FROM range(50) t(i)", [str(i).encode() for i in range(50)]),
-        ("SELECT ['ant', 'bee'][i % 2 + 1]::ENUM('ant', 'bee') FROM range(50) t(i)", ["ant", "bee"] * 25),
-    ):
-        check(connection.sql(sql + " ORDER BY i"), values, lambda: connection.sql(sql + " ORDER BY i"))
-    refused(connection.sql("SELECT 1 AS first, 2 AS second"), "first", "second")
-
-
-def test_each_row_of_a_dictionary_counts():
-    f = CountingBloomFilter(100)
-    f.update(pa.array(["ant", "ant", None, "bee"]).dictionary_encode())
-    assert (f.count("ant"), f.count("bee")) == (2, 1)
+@pytest.mark.parametrize("cls", ALL)
+def test_bits_of_chunks_that_end_within_bytes(cls):
+    """Answers of a stream are bits in a row, wherever its chunks end, with and without nulls."""
+    random = np.random.default_rng(5)
+    f = cls(2_000)
+    f.update(np.arange(0, 60_000, 7))
+    odd = [3, 0, 5, 8, 0, 9, 7, 1, 64, 8191, 8192, 8193, 1, 17]
+    for lengths in ([1] * 70, odd, random.integers(0, 40, 99), [8192, 8, 8193]):
+        for null in (0, 0.2):
+            values = random.integers(0, 60_000, sum(lengths))
+            column = pa.array(values, mask=random.random(len(values)) < null)
+            ends = np.cumsum(lengths)
+            chunks = pa.chunked_array([column.slice(end - n, n) for end, n in zip(ends, lengths)], pa.int64())
+            expected = f.contains_many(values)
+            for nulls in (None, False, True):
+                found = f.contains_many(chunks, nulls=nulls)
+                found.validate(full=True)
+                want = pa.array(expected, mask=~np.array(column.is_valid()))
+                assert found.equals(want if nulls is None else want.fill_null(nulls)), (lengths, null, nulls)
+                assert found.null_count == (column.null_count if nulls is None else 0)
 
 
 def test_failing_sources():
@@ -504,17 +417,12 @@ def test_failing_sources():
     class Stream(Array):
         __arrow_c_stream__ = Array.__arrow_c_array__
 
-    f = empty()
-    for call in (f.update, f.contains_many):
-        schema, values = pa.array([1]).__arrow_c_array__()
-        for answer in (None, 17, (), (None, None), (schema,), (values, schema), (schema, schema), (values, values), schema, values, object()):
-            for keys in (Array(answer), Stream(answer)):
-                with pytest.raises((TypeError, ValueError)):
-                    call(keys)
-        for keys in (Array(LookupError), Stream(LookupError)):
-            with pytest.raises(LookupError, match="no array"):
-                call(keys)
-    assert f == empty()
+    schema, values = pa.array([1]).__arrow_c_array__()
+    for source in (Array, Stream):
+        pairs = (None, None), (values, schema), (schema, schema), (values, values)
+        for answer in (None, 17, (), (schema,), schema, values, *pairs):
+            refused(source(answer), error=(TypeError, ValueError))
+        refused(source(LookupError), "no array", error=LookupError)
 
 
 def test_a_capsule_is_consumed_once():
@@ -524,13 +432,140 @@ def test_a_capsule_is_consumed_once():
             setattr(type(self), method, lambda self, requested_schema=None: capsule)
 
     f = empty()
-    for method, keys in (("__arrow_c_array__", pa.array(["ant", "bee"])), ("__arrow_c_stream__", pa.chunked_array([["cat"]]))):
+    array, stream = pa.array(["ant", "bee"]), pa.chunked_array([["cat"]])
+    for method, keys in (("__arrow_c_array__", array), ("__arrow_c_stream__", stream)):
         again = Again(method, getattr(keys, method)())
         f.update(again)
         with pytest.raises((TypeError, ValueError)):
             f.update(again)
     assert f == one_by_one(["ant", "bee", "cat"])
 
+
+# Other packages
+
+def test_polars():
+    pl = pytest.importorskip("polars")
+    words = with_nulls(WORDS * 20, 11, 3)
+    for values, dtype in (
+        (words, pl.String), (words, pl.Categorical), (words, pl.Enum(WORDS)),
+        ([None if word is None else word.encode() for word in words], pl.Binary),
+        *((with_nulls(integers(np.dtype(name)).tolist()), getattr(pl, name.replace("int", "Int").replace("uI", "UI")))
+          for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")),
+    ):  # fmt: skip
+        column = pl.Series("key", values, dtype)
+        check(column, values)
+        check(column.slice(3, 71), values[3:74])
+        check(column.to_frame(), values)
+        check(pl.concat([column, column.slice(0, 0), column.slice(9)], rechunk=False), values + values[9:])
+        check(column.drop_nulls(), [value for value in values if value is not None])
+        check(column.slice(0, 0), [])
+    frame = pl.DataFrame({"key": words, "n": range(len(words))})
+    check(frame.filter(pl.col("n") % 3 == 0)["key"], words[::3])
+    absent = "not a word"
+    frame = pl.DataFrame({"key": ["ant", None, absent]})
+    for nulls, height in ((False, 1), (True, 2)):
+        assert frame.filter(one_by_one(["ant"]).contains_many(frame["key"], nulls=nulls)).height == height
+
+
+def test_pandas():
+    """`.array`, `.values` and `.unique()` of a column are keys as the column is, with nulls or without."""
+    pd = pytest.importorskip("pandas")
+    words, mixed = WORDS * 3, [1, "ant", b"bee", 2**64 - 1, -3] * 3
+    arrow = [pd.ArrowDtype(pa.string()), pd.ArrowDtype(pa.large_string())]
+    columns = [pd.Series(words, dtype=dtype) for dtype in (None, object, "string", "string[python]", "category", *arrow)]
+    columns += [pd.Series(range(40), dtype=of) for of in ("Int64", "UInt8", "int32", "int16[pyarrow]", "category")]
+    columns += [pd.Series(mixed, dtype=object), pd.Series(pd.Categorical([1, "ant", 1])),
+                pd.Series(pd.arrays.SparseArray([1, 2, 0, 0, 7]))]  # fmt: skip
+    for column in columns:
+        arrays = [column.array, column.values, column.unique()]
+        for keys in (column, *arrays, pd.Index(column), column.to_frame(), column[::-2]):
+            check(keys, [value for row in keys.values for value in row] if hasattr(keys, "columns") else list(keys))
+        if str(column.dtype).startswith(("int32", "Sparse")):
+            continue  # has no nulls
+        holes = column.copy()
+        holes[1::4] = None
+        for keys in (holes, holes.array, pd.Index(holes), holes.to_frame()):
+            check(keys, [None if pd.isna(value) else value for value in holes])
+    for index in (pd.RangeIndex(5), pd.Index([3, 4]), pd.RangeIndex(7).unique()):
+        check(index, list(index))
+    check(pd.Series(["ant", "bee"], ["columns", "key"]), ["ant", "bee"])
+    check(type("Column", (pd.Series,), {})(words), words)
+
+    f = one_by_one(["ant"])
+    nulls = [None, float("nan"), pd.NA, pd.NaT, np.float64("nan")]
+    assert f.contains_many(pd.Series(["ant", *nulls], dtype=object), nulls=True).all()
+    frame = pd.DataFrame({"key": ["ant", None, "cat"]})
+    mask = f.contains_many(frame["key"])
+    assert frame[mask]["key"].tolist() == ["ant"] and len(frame[~mask]) == 2
+
+
+def test_pandas_that_is_no_keys():
+    pd = pytest.importorskip("pandas")
+    for column in (
+        pd.Series([1.5]), pd.Series([1.5], dtype="Float64"),
+        pd.Series([True]), pd.Series([True, None], dtype="boolean"), pd.Series(pd.to_datetime(["2026-01-01"])), pd.Series(pd.to_datetime(["2026-01-01"], utc=True)),
+        pd.Series(pd.period_range("2026", periods=2)), pd.Series(pd.to_timedelta([1])), pd.Series([decimal.Decimal(1)]),
+        pd.Series([1.5], dtype=object), pd.Series([True], dtype=object), pd.Series([1.5]).astype("category"),
+        pd.Series([[1]]), pd.Series([decimal.Decimal(1)], dtype=pd.ArrowDtype(pa.decimal128(38))),
+    ):  # fmt: skip
+        for keys in (column, column.array, pd.Index(column), column.to_frame()):
+            refused(keys, "cast")
+            check(keys[:0], [])
+    refused(pd.Series(pd.interval_range(0, 2)), "select")
+    refused(pd.DataFrame({"a": [1], 2: [3]}), "2 columns (a, 2)", "select")
+
+
+def test_duckdb():
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    for sql, values in (
+        ("i", range(5_000)), ("(i - 60)::TINYINT", range(-60, 60)), ("i::UBIGINT", range(9)),
+        ("'key ' || i", [f"key {i}" for i in range(5_000)]),
+        ("CASE WHEN i % 3 <> 1 THEN 'a key of more than twelve bytes ' || i END",
+         [None if i % 3 == 1 else f"a key of more than twelve bytes {i}" for i in range(3_000)]),
+        ("i::VARCHAR::BLOB", [str(i).encode() for i in range(50)]),
+        ("['ant', 'bee'][i % 2 + 1]::ENUM('ant', 'bee')", ["ant", "bee"] * 25),
+    ):  # fmt: skip
+        keys = lambda: connection.sql(f"SELECT {sql} FROM range({len(values)}) t(i) ORDER BY i")
+        check(keys(), list(values), keys)
+    refused(connection.sql("SELECT 1 AS first, 2 AS second"), "first", "second")
+
+
+def test_without_pyarrow_only_arrow_data_has_no_answers():
+    pytest.importorskip("pandas"), pytest.importorskip("polars")
+    run_python("""
+import sys
+sys.modules["pyarrow"] = None  # importing it fails
+import numpy as np, pandas as pd, polars as pl
+from bloomline import BloomFilter, BloomView
+f = BloomFilter(10)
+for column in (pd.Series(["ant", "bee"]), pd.Series([1, 2]), pd.Index(["cat"]), pd.Series(["dog"], dtype=object),
+               pd.Series(["elk"], dtype="category")):
+    f.update(column)
+    assert f.contains_many(column).all(), column
+assert all(key in f for key in ["ant", "bee", 1, 2, "cat", "dog", "elk"])
+f.clear()
+f.update(pl.Series(["ant", None, "bee"]))
+found = f.contains_many(pl.Series(["ant", None, "cat", None]))
+assert type(found) is np.ndarray and found.tolist() == [True, False, False, False]
+
+class Column:
+    def __init__(self, name):
+        setattr(type(self), name, lambda self, requested_schema=None: pl.Series(["ant"]).__arrow_c_stream__())
+
+for call in (f.contains_many, f.add_many, BloomView(f.to_bytes()).contains_many):
+    for name in ("__arrow_c_stream__", "__arrow_c_array__"):
+        try:
+            call(Column(name))
+        except ImportError as error:
+            assert "pyarrow" in str(error) and "numpy" in str(error), error
+        else:
+            raise SystemExit("no error")
+f.update(Column("__arrow_c_stream__"))
+""")
+
+
+# Memory
 
 def test_answers_that_do_not_fit_into_memory_are_an_error():
     """A column may have no memory of its own: here all its values are one."""
@@ -580,223 +615,63 @@ for name, column in columns.items():
         assert int(megabytes) < 25, grown
 
 
-def test_without_pyarrow_only_arrow_data_has_no_answers():
-    pytest.importorskip("pandas"), pytest.importorskip("polars")
-    run_python("""
-import sys
-sys.modules["pyarrow"] = None  # importing it fails
-import numpy as np, pandas as pd, polars as pl
-from bloomline import BloomFilter, BloomView
-f = BloomFilter(10)
-for column in (pd.Series(["ant", "bee"]), pd.Series([1, 2]), pd.Index(["cat"]), pd.Series(["dog"], dtype=object), pd.Series(["elk"], dtype="category")):
-    f.update(column)
-    assert f.contains_many(column).all(), column
-assert all(key in f for key in ["ant", "bee", 1, 2, "cat", "dog", "elk"])
-f.clear()
-f.update(pl.Series(["ant", None, "bee"]))
-found = f.contains_many(pl.Series(["ant", None, "cat", None]))
-assert type(found) is np.ndarray and found.tolist() == [True, False, False, False]
-
-class Column:
-    def __init__(self, name):
-        setattr(type(self), name, lambda self, requested_schema=None: pl.Series(["ant"]).__arrow_c_stream__())
-
-for call in (f.contains_many, f.add_many, BloomView(f.to_bytes()).contains_many):
-    for name in ("__arrow_c_stream__", "__arrow_c_array__"):
-        try:
-            call(Column(name))
-        except ImportError as error:
-            assert "pyarrow" in str(error) and "numpy" in str(error), error
-        else:
-            raise SystemExit("no error")
-f.update(Column("__arrow_c_stream__"))
-""")
-
-
-def test_masks_are_not_dropped():
-    class Column:
-        def __array__(self, dtype=None, copy=None):
-            return np.ma.array([1, 2], mask=[False, True])
-
-    with pytest.raises(TypeError, match="masked"):
-        BloomFilter(10).update(Column())
-
-
-# Types of pandas and answers
-
-
-def test_arrays_of_pandas():
-    """`.array`, `.values` and `.unique()` of a column are keys as the column is, with nulls or without."""
-    pd = pytest.importorskip("pandas")
-    words = WORDS * 3
-    columns = {
-        "object": pd.Series(words, dtype=object),
-        "str": pd.Series(words),
-        "string": pd.Series(words, dtype="string"),
-        "string in Python": pd.Series(words, dtype="string[python]"),
-        "Arrow": pd.Series(words, dtype=pd.ArrowDtype(pa.string())),
-        "Arrow view": pd.Series(words, dtype=pd.ArrowDtype(pa.large_string())),
-        "categories": pd.Series(words, dtype="category"),
-        "Int64": pd.Series(range(40), dtype="Int64"),
-        "UInt8": pd.Series(range(40), dtype="UInt8"),
-        "int32": pd.Series(range(40), dtype="int32"),
-        "Arrow int": pd.Series(range(40), dtype="int16[pyarrow]"),
-        "categories of int": pd.Series(range(40), dtype="category"),
-        "mixed": pd.Series([1, "ant", b"bee", 2**64 - 1, -3] * 3, dtype=object),
-        "mixed categories": pd.Series(pd.Categorical([1, "ant", 1])),
-        "sparse": pd.Series(pd.arrays.SparseArray([1, 2, 0, 0, 7])),
-    }
-    for name, column in columns.items():
-        for keys in (column, column.array, column.values, column.unique(), pd.Index(column), column.to_frame(), column[::-2]):
-            values = [value for row in keys.values for value in row] if hasattr(keys, "columns") else list(keys)
-            check(keys, values)
-        if name in ("int32", "sparse"):
-            continue  # has no nulls
-        holes = column.copy()
-        holes[1::4] = None
-        for keys in (holes, holes.array, pd.Index(holes), holes.to_frame()):
-            values = [None if pd.isna(value) else value for value in holes]
-            check(keys, values)
-    for index in (pd.RangeIndex(5), pd.Index([3, 4]), pd.RangeIndex(7).unique()):
-        check(index, list(index))
-    check(pd.Series([1, 2, 3]).array, [1, 2, 3])
-
-    check(pd.Series(["ant", "bee"], ["columns", "key"]), ["ant", "bee"])
-
-    class Column(pd.Series):
-        pass
-
-    check(Column(words), words)
-    nulls = [None, float("nan"), pd.NA, pd.NaT, np.float64("nan")]
-    found = one_by_one(["ant"]).contains_many(pd.Series(["ant", *nulls], dtype=object), nulls=True)
-    assert found.tolist() == [True] * 6
-
-
-def test_arrays_of_pandas_that_are_no_keys():
-    pd = pytest.importorskip("pandas")
-    for column in (
-        pd.Series([1.5]), pd.Series([1.5], dtype="Float64"), pd.Series([True]), pd.Series([True, None], dtype="boolean"),
-        pd.Series(pd.to_datetime(["2026-01-01"])), pd.Series(pd.to_datetime(["2026-01-01"], utc=True)),
-        pd.Series(pd.period_range("2026", periods=2)), pd.Series(pd.to_timedelta([1])), pd.Series([decimal.Decimal(1)]),
-        pd.Series([1.5], dtype=object), pd.Series([True], dtype=object), pd.Series([1.5]).astype("category"),
-        pd.Series([[1]]), pd.Series([decimal.Decimal(1)], dtype=pd.ArrowDtype(pa.decimal128(38))),
-    ):  # fmt: skip
-        for keys in (column, column.array, pd.Index(column), column.to_frame()):
-            refused(keys, "cast")
-            check(keys[:0], [])
-    refused(pd.Series(pd.interval_range(0, 2)), "select")
-    refused(pd.DataFrame({"a": [1], 2: [3]}), "2 columns (a, 2)", "select")
-    with pytest.raises(Exception):
-        empty().update(pd.MultiIndex.from_arrays([[1], [2]]))
-
-
-@pytest.mark.parametrize("cls", ALL)
-def test_bits_of_chunks_that_end_within_bytes(cls):
-    """Answers of a stream are bits in a row, wherever its chunks end, with and without nulls."""
-    random = np.random.default_rng(5)
-    f = cls(2_000)
-    f.update(np.arange(0, 60_000, 7))
-    for lengths in ([1] * 70, [3, 0, 5, 8, 0, 9, 7, 1, 64, 8191, 8192, 8193, 1, 17], random.integers(0, 40, 99), [8192, 8, 8193]):
-        for null in (0, 0.2):
-            values = random.integers(0, 60_000, sum(lengths))
-            column = pa.array(values, mask=random.random(len(values)) < null)
-            ends = np.cumsum(lengths)
-            chunks = pa.chunked_array([column.slice(end - n, n) for end, n in zip(ends, lengths)], pa.int64())
-            expected = f.contains_many(values)
-            for nulls in (None, False, True):
-                found = f.contains_many(chunks, nulls=nulls)
-                found.validate(full=True)
-                want = pa.array(expected, mask=~np.array(column.is_valid()))
-                assert found.equals(want if nulls is None else want.fill_null(nulls)), (lengths, null, nulls)
-                assert found.null_count == (column.null_count if nulls is None else 0)
-
-
-def test_the_type_of_answers_does_not_depend_on_nulls():
-    f = empty()
-    f.update(["ant", "bee"])
-    for keys in (pa.array(["ant"]), pa.chunked_array([["ant"]]), pa.table({"key": ["ant"]}), OnlyArray(pa.array(["ant"])), pa.array([], pa.string())):
-        assert type(f.contains_many(keys)) is pa.BooleanArray
-    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    frame = pd.DataFrame({"key": ["ant", None, "cat"]})
-    mask = f.contains_many(frame["key"])
-    assert frame[mask]["key"].tolist() == ["ant"] and len(frame[~mask]) == 2
-    table = pl.DataFrame({"key": ["ant", None, "cat"]})
-    assert table.filter(f.contains_many(table["key"])).height == 1
-    assert table.filter(f.contains_many(table["key"], nulls=True)).height == 2
-
-
-# Integers out of range
+# Integers
 
 TOO_LARGE = [2**64, -(2**63) - 1, (7 << 64) | 42, 17 - 2**64, 10**5_000, -(2**200)]
 
 
+class Index:
+    def __init__(self, index):
+        self.index = index
+
+    def __index__(self):
+        return self.index
+
+
+class Number(int):
+    def __and__(self, other):
+        return 0
+
+
 @pytest.mark.parametrize("number", TOO_LARGE, ids=lambda number: f"{number.bit_length()} bits")
 def test_integers_out_of_range_are_an_error_on_every_path(number):
-    class Index:
-        def __index__(self):
-            return number
-
-    class Number(int):
-        pass
-
-    counting, bank = CountingBloomFilter(100), FilterBank([BloomFilter(100)])
-    for key in (number, Index(), Number(number)):
-        for call in (
-            empty().add, empty().__contains__, BloomView(empty().to_bytes()).__contains__,
-            counting.add, counting.remove, counting.count, bank.find,
-        ):  # fmt: skip
-            with pytest.raises(OverflowError, match=r"below -2\^63 or above 2\^64 - 1.*text"):
-                call(key)
-    many = [[1, number], (1, number), np.array([1, number], object), {1: 0, number: 0}, {number}, iter([number])]
-    try:
-        import pandas as pd
-    except ImportError:
-        pass
-    else:
-        column = pd.Series([1, number], dtype=object)
-        many += [column, column.array, column.values, column.unique(), pd.Index(column), column.to_frame()]
-        many += [column.astype("category")]
-    for keys in many:
-        for call in (empty().update, empty().contains_many, counting.update, bank.find_many, BloomView(empty().to_bytes()).contains_many):
-            with pytest.raises(OverflowError, match=r"below -2\^63 or above 2\^64 - 1.*text"):
-                call([number] if hasattr(keys, "__next__") else keys)
+    counting, bank, view = CountingBloomFilter(100), FilterBank([BloomFilter(100)]), BloomView(empty().to_bytes())
     f = empty()
+
+    def overflows(calls, keys):
+        for call in calls:
+            for key in keys:
+                with pytest.raises(OverflowError, match=r"below -2\^63 or above 2\^64 - 1.*text"):
+                    call(key)
+
+    one = [f.add, f.__contains__, view.__contains__, counting.add, counting.remove, counting.count, bank.find]
+    many = [f.update, f.contains_many, counting.update, bank.find_many, view.contains_many]
+    overflows(one, [number, Index(number), Number(number)])
+    overflows(many, [[number], (number,), {number: 0}, {number}, np.array([number], object)])
+    overflows([f.update], [iter([number])])
+    assert f == empty()
     with pytest.raises(OverflowError):
         f.update([5, 6, number, 7])
     assert f == one_by_one([5, 6])
+    pd = pytest.importorskip("pandas")
+    column = pd.Series([number], dtype=object)
+    overflows(many, [column, column.array, column.unique(), column.astype("category"), column.to_frame()])
+    overflows(many, [pd.Index(column)])
+
+
+def test_where_an_index_ends():
+    f = empty()
+    for value in (-1, -2**63, 2**63 - 1, 2**63, 2**64 - 1):
+        f.add(value)
+        for key in (value, Number(value), Index(value), np.array(value)[()]):
+            assert key in f and f.contains_many([key]).all()
+    assert 0 not in f
 
 
 def test_a_class_without_a_module():
     class Keys(list):
         __module__ = None
 
-    class Generated:
-        __module__ = None
-
-        def __iter__(self):
-            return iter(WORDS)
-
-    for keys in (Keys(WORDS), Generated()):
-        f = empty()
-        f.update(keys)
-        assert f.contains_many(keys).all()
-
-
-def test_where_an_index_ends():
-    class Key:
-        def __init__(self, index):
-            self.index = index
-
-        def __index__(self):
-            return self.index
-
-    class OfInt(int):
-        def __and__(self, other):
-            return 0
-
     f = empty()
-    for value in (-1, -2**63, 2**63 - 1, 2**63, 2**64 - 1):
-        f.add(value)
-        for key in (value, OfInt(value), Key(value), np.array(value)[()]):
-            assert key in f and f.contains_many([key]).all()
-    assert 0 not in f
+    f.update(Keys(WORDS))
+    assert f == one_by_one(WORDS)

@@ -1,4 +1,4 @@
-"""Views that are closed: the buffer is free, no thread reads memory that is gone, and no answer is wrong."""
+"""Views, also closed: the buffer is free, no thread reads memory that is gone, and no answer is wrong."""
 
 import gc
 import sys
@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import bloomline
-from bloomline import BloomFilter, BloomView, FilterBank
+from bloomline import BloomFilter, BloomView, DecodeError, FilterBank
+from support import buffers
 
 CLOSED = "^the view is closed: open it again$"
 
@@ -21,17 +22,66 @@ def filled(count=1_000):
     return f
 
 
+def test_a_view_answers_as_its_filter():
+    f = BloomFilter(1_000, seed=5)
+    f.update([*(str(number) for number in range(500)), *range(100)])
+    data, keys = f.to_bytes(), [str(number) for number in range(600)]
+    for buffer in (*buffers(data), memoryview(b"x" + data)[1:]):
+        view = BloomView(buffer)
+        assert (view.k, view.n_blocks, view.seed, view.size_bytes) == (f.k, f.n_blocks, f.seed, f.size_bytes)
+        assert "3" in view and 99 in view and "absent" not in view
+        for asked in (keys, np.arange(200)):
+            assert view.contains_many(asked).tolist() == f.contains_many(asked).tolist()
+        assert view.verify() is None
+        owned = view.to_filter()
+        assert owned == f and owned.expected_keys is None
+        owned.add("another")
+        assert "another" not in view
+    with pytest.raises(TypeError):
+        1.5 in view
+    for wrong in ("text", memoryview(data + data)[::2]):
+        with pytest.raises((TypeError, ValueError, BufferError)):
+            BloomView(wrong)
+    with pytest.raises(TypeError):
+        BloomView(data, False)
+
+
+def test_a_view_follows_its_buffer():
+    whole = filled().to_bytes()
+    data = bytearray(whole)
+    view = BloomView(data)
+    data[:500] = bytes(500)
+    assert not view.contains_many(np.arange(1_000)).all(), "lost keys: the risk"
+    for read in (view.verify, view.to_filter):
+        with pytest.raises(DecodeError, match="damaged: their checksum is 0x[0-9a-f]{16}, stored 0x[0-9a-f]{16}"):
+            read()
+    data[:] = whole
+    assert view.verify() is None and view.contains_many(np.arange(1_000)).all()
+
+
+def test_a_view_holds_its_buffer():
+    data = bytearray(filled().to_bytes())
+    view = BloomView(data)
+    with pytest.raises(BufferError):
+        data.append(0)
+    del view
+    data.append(0)
+    view = BloomView(bytes(data[:-1]))  # the only reference to these bytes
+    del data
+    gc.collect()
+    rest = [bytes(1_000 + length) for length in range(1_000)]  # would reuse the memory
+    assert view.contains_many(np.arange(1_000)).all() and rest
+
+
 def uses(view):
-    return {
+    properties = "k", "n_blocks", "n_modules", "size_bytes", "seed"
+    named = {name: lambda name=name: getattr(view, name) for name in properties}
+    return named | {
         "in": lambda: 17 in view,
         "contains_many": lambda: view.contains_many(np.arange(10)),
         "of nothing": lambda: view.contains_many([]),
         "verify": view.verify,
         "to_filter": view.to_filter,
-        "k": lambda: view.k,
-        "n_blocks": lambda: view.n_blocks,
-        "size_bytes": lambda: view.size_bytes,
-        "seed": lambda: view.seed,
         "with": lambda: view.__enter__(),
         "bank": lambda: FilterBank([view]),
         "bank of others": lambda: FilterBank([filled(), view, filled()]),
@@ -40,10 +90,11 @@ def uses(view):
 
 def test_with_lets_go_of_a_buffer():
     data = bytearray(filled().to_bytes())
-    with BloomView(data) as view:
+    with pytest.raises(LookupError, match="mine"), BloomView(data) as view:
         assert type(view) is BloomView and 17 in view and not view.closed
         with pytest.raises(BufferError):
             data.append(0)
+        raise LookupError("mine")
     data.append(0)
     assert view.closed and repr(view) == "BloomView(closed)"
     for name, use in uses(view).items():
@@ -51,12 +102,6 @@ def test_with_lets_go_of_a_buffer():
             use()
             pytest.fail(name)
     view.close()
-
-
-def test_with_passes_errors_on_and_closes():
-    with pytest.raises(LookupError, match="mine"), BloomView(filled().to_bytes()) as view:
-        raise LookupError("mine")
-    assert view.closed
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc has the mappings")

@@ -71,62 +71,44 @@ class Series(Record):
 
 def filters(path: Path, some: bool, column: Column) -> None:
     f = BloomFilter(1_000)
-    assert_type(f, BloomFilter)
-    assert_type(BloomFilter(1_000, 0.001, seed=7), BloomFilter)
+    assert_type((f, BloomFilter(1_000, 0.001, seed=7)), tuple[BloomFilter, BloomFilter])
     assert_type(BloomFilter.with_bits_per_key(1_000, 10, most_modules=1, seed=7), BloomFilter)
     BloomFilter(1_000, 0.01, 7)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
-
-    assert_type(f.add("key"), bool)
-    f.add(b"key")
-    f.add(17)
-    f.add(np.uint8(17))
+    assert_type([f.add("key"), f.add(b"key"), f.add(17), f.add(np.uint8(17)), "key" in f, f == 3], list[bool])
     f.add(1.5)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     f.add(bytearray(b"key"))  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     f.add(None)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
-    assert_type("key" in f, bool)
 
     f.update(["key", b"key", 17])
-    f.update(numbers())
-    f.update({"key": 1.5})
-    f.update(np.arange(3))
-    f.update(column)
-    f.update(Record())
+    for keys in (numbers(), {"key": 1.5}, np.arange(3), column, Record()):
+        f.update(keys)
     f.update(17)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     f.update([1.5])  # type: ignore[list-item] # pyright: ignore[reportArgumentType]
 
     assert_type(f.contains_many(["key"]), npt.NDArray[np.bool_])
     assert_type(f.contains_many(np.arange(3)), npt.NDArray[np.bool_])
-    assert_type(f.contains_many(numbers()), npt.NDArray[np.bool_])
     assert_type(f.contains_many(numbers(), nulls=True), npt.NDArray[np.bool_])
     assert_type(f.contains_many(Frame()), npt.NDArray[np.bool_])
     assert_type(f.contains_many(Series(), nulls=None), npt.NDArray[np.bool_])
-    untyped: Any = column  # as pyarrow's arrays
     assert_type(f.add_many(numbers(), nulls=True), npt.NDArray[np.bool_])
     assert_type(f.add_many(Series()), npt.NDArray[np.bool_])
-    f.add_many(column).to_pylist()
+    untyped: Any = column  # as pyarrow's arrays
     f.contains_many(untyped).to_pylist()
-    for array in (f.contains_many(column), f.contains_many(Record(), nulls=False), f.contains_many(Relation())):
-        array.to_pylist()
+    for answers in (f.add_many(column), f.contains_many(Record(), nulls=False), f.contains_many(Relation())):
+        answers.to_pylist()
     f.contains_many(Frame()).to_pylist()  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
     f.contains_many([1], nulls=0)  # type: ignore[call-overload] # pyright: ignore[reportArgumentType, reportCallIssue]
     f.contains_many([1.5])  # type: ignore[list-item] # pyright: ignore[reportArgumentType, reportCallIssue]
 
-    assert_type(f | f, BloomFilter)
-    assert_type(f & f, BloomFilter)
     f |= f
     f &= f
-    assert_type(f, BloomFilter)
+    assert_type([f, f | f, f & f, BloomFilter.union(filter for filter in [f, f]), f.copy()], list[BloomFilter])
     f | 3  # type: ignore[operator] # pyright: ignore[reportOperatorIssue, reportUnusedExpression]
-    assert_type(BloomFilter.union(filter for filter in [f, f]), BloomFilter)
-    assert_type(f.copy(), BloomFilter)
-    assert_type(f == 3, bool)
     {f}  # pyright: ignore[reportUnhashable, reportUnusedExpression]
 
     assert_type([f.k, f.n_blocks, f.n_modules, f.size_bytes, f.seed], list[int])
-    assert_type(f.fill_ratio, float)
-    assert_type(f.expected_keys, int | None)
-    assert_type(f.fpr, float | None)
-    assert_type(f.estimated_fpr(), float)
+    assert_type([f.fill_ratio, f.estimated_fpr()], list[float])
+    assert_type((f.expected_keys, f.fpr), tuple[int | None, float | None])
     assert_type(f.estimated_keys(), tuple[float, float])
     f.k = 3  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue]
 
@@ -134,8 +116,7 @@ def filters(path: Path, some: bool, column: Column) -> None:
     assert_type(BloomFilter.from_bytes(f.to_bytes()), BloomFilter)
     f.save(path)
     f.save(str(path))
-    assert_type(BloomFilter.open(path), BloomView)
-    assert_type(BloomFilter.open(path, mmap=True), BloomView)
+    assert_type([BloomFilter.open(path), BloomFilter.open(path, mmap=True)], list[BloomView])
     assert_type(BloomFilter.open(path, mmap=False), BloomFilter)
     assert_type(BloomFilter.open(path, mmap=some), BloomView | BloomFilter)
     assert_type(BloomFilter.open(path, verify=some), BloomView)
@@ -149,81 +130,65 @@ def filters(path: Path, some: bool, column: Column) -> None:
     opened.add("key")  # type: ignore[union-attr] # pyright: ignore[reportAttributeAccessIssue]
 
 
-def builders() -> None:
+def views(shared: memoryview, mapped: mmap.mmap, words: npt.NDArray[np.uint64]) -> None:
+    for buffer in (b"", bytearray(), memoryview(b""), shared, mapped, words, array("B")):
+        view = BloomView(buffer)
+        assert_type([view, BloomView(buffer, verify=False)], list[BloomView])
+        assert_type(view.to_filter(), BloomFilter)
+        assert_type([b"key" in view, view.closed], list[bool])
+        assert_type(view.contains_many([1, 2]), npt.NDArray[np.bool_])
+        view.verify()
+        with view as same, BloomFilter.open("f.bloom") as mapping:
+            assert_type((same, mapping), tuple[BloomView, BloomView])
+        assert_type(view.close(), None)
+        view.add("key")  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
+    BloomView("text")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+
+
+def others(path: Path) -> None:
     builder = FilterBuilder(0.01, seed=7)
     builder.update(np.arange(3))
-    assert_type(FilterBuilder.with_bits_per_key(10, most_modules=None), FilterBuilder)
+    assert_type([builder, FilterBuilder.with_bits_per_key(10, most_modules=None)], list[FilterBuilder])
     assert_type(builder.finish(), BloomFilter)
     assert_type([len(builder), builder.seed, builder.size_bytes], list[int])
     assert_type(builder.fpr, float | None)
     builder.add(1.5)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     "key" in builder  # type: ignore[operator] # pyright: ignore[reportOperatorIssue, reportUnusedExpression]
 
-
-def views(shared: memoryview, mapped: mmap.mmap, words: npt.NDArray[np.uint64]) -> None:
-    for buffer in (b"", bytearray(), memoryview(b""), shared, mapped, words, array("B")):
-        view = BloomView(buffer)
-        assert_type(view, BloomView)
-        assert_type(BloomView(buffer, verify=False), BloomView)
-        assert_type(view.to_filter(), BloomFilter)
-        assert_type(b"key" in view, bool)
-        assert_type(view.contains_many([1, 2]), npt.NDArray[np.bool_])
-        view.verify()
-        with view as same, BloomFilter.open("f.bloom") as mapping:
-            assert_type((same, mapping), tuple[BloomView, BloomView])
-        assert_type(view.close(), None)
-        assert_type(view.closed, bool)
-        view.add("key")  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
-    BloomView("text")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
-
-
-def others(path: Path) -> None:
     counting = CountingBloomFilter(1_000)
-    assert_type(counting.remove("key"), bool)
-    assert_type(counting.count("key"), int)
-    assert_type(counting.to_filter(), BloomFilter)
+    assert_type((counting.remove("key"), counting.count("key"), counting.to_filter()), tuple[bool, int, BloomFilter])
     assert_type(CountingBloomFilter.open(path), CountingBloomFilter)
     counting |= counting  # type: ignore[operator] # pyright: ignore[reportOperatorIssue]
 
     scalable = ScalableBloomFilter(1_000, seed=3)
-    assert_type(scalable.inserted_keys, int)
-    assert_type(scalable.fpr, float)
-    assert_type(ScalableBloomFilter.union([scalable]), ScalableBloomFilter)
-    assert_type(ScalableBloomFilter.from_bytes(b""), ScalableBloomFilter)
+    assert_type((scalable.inserted_keys, scalable.fpr), tuple[int, float])
+    assert_type([ScalableBloomFilter.union([scalable]), ScalableBloomFilter.from_bytes(b"")], list[ScalableBloomFilter])
     scalable.k  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
 
     standard = StandardBloomFilter(1_000)
     assert_type(standard.size_bits, int)
-    assert_type(standard | standard, StandardBloomFilter)
+    assert_type([standard | standard, StandardBloomFilter.open(path)], list[StandardBloomFilter])
     standard | BloomFilter(1_000)  # type: ignore[operator] # pyright: ignore[reportOperatorIssue, reportUnusedExpression]
-    assert_type(StandardBloomFilter.open(path), StandardBloomFilter)
     standard.n_blocks  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
 
 
 def banks(path: Path, some: bool, column: Column, view: BloomView) -> None:
     bank = FilterBank([BloomFilter(1_000), view], 64)
-    assert_type(bank, FilterBank)
-    FilterBank(filter for filter in [view])
     FilterBank([StandardBloomFilter(1_000)])  # type: ignore[list-item] # pyright: ignore[reportArgumentType]
     assert_type(bank.find("key"), npt.NDArray[np.intp])
     assert_type(bank.find_many(["key", b"key", 17]), npt.NDArray[np.bool_])
-    assert_type(bank.find_many(np.arange(3)), npt.NDArray[np.bool_])
     assert_type(bank.find_many(numbers()), npt.NDArray[np.bool_])
     assert_type(bank.find_many(column), npt.NDArray[np.bool_])
-    assert_type(bank.find_many(Record()), npt.NDArray[np.bool_])
     assert_type(bank.find_many([1], packed=False), npt.NDArray[np.bool_])
     assert_type(bank.find_many([1], packed=True), npt.NDArray[np.uint8])
     assert_type(bank.find_many([1], packed=some), npt.NDArray[np.bool_] | npt.NDArray[np.uint8])
     bank.find_many([1.5])  # type: ignore[list-item] # pyright: ignore[reportArgumentType]
-    assert_type(bank.push(view), int)
     bank.replace(np.int64(0), BloomFilter(1_000))
     bank.clear(0)
     bank.reserve(9)
-    assert_type(bank.get(0), BloomFilter)
-    assert_type(len(bank), int)
-    assert_type([bank.capacity, bank.k, bank.n_blocks, bank.seed, bank.size_bytes], list[int])
-    assert_type(bank.copy(), FilterBank)
-    assert_type(FilterBank.from_bytes(bank.to_bytes()), FilterBank)
     bank.save(path)
-    assert_type(FilterBank.open(path), FilterBank)
+    assert_type(bank.get(0), BloomFilter)
+    assert_type([bank.push(view), len(bank), bank.capacity, bank.k, bank.n_blocks, bank.seed, bank.size_bytes], list[int])
+    others = [FilterBank(filter for filter in [view]), FilterBank.from_bytes(bank.to_bytes()), FilterBank.open(path)]
+    assert_type([bank, bank.copy(), *others], list[FilterBank])
     "key" in bank  # type: ignore[operator] # pyright: ignore[reportOperatorIssue, reportUnusedExpression]
