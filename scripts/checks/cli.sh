@@ -11,7 +11,8 @@ cli_bench() {
     install mawk mawk && install python3 python3 && install /usr/bin/time time ||
         { skip "comparing the command line" "mawk, Python or time could not be installed"; return; }
     cargo build --release --quiet -p bloomline-cli --bin bloomline --example lines
-    local built=${CARGO_TARGET_DIR:-$root/target}/release rounds=${ROUNDS:-3} lines=${LINES:-30000000}
+    local built=${CARGO_TARGET_DIR:-$root/target}/release rounds=${ROUNDS:-3} lines=${LINES:-30000000} title
+    title="$(date -u +%F), $(scripts/cpu)"
     local set='import sys; seen, write = set(), sys.stdout.buffer.write
 for line in open("lines", "rb"): line in seen or (seen.add(line), write(line))'
     export LC_ALL=C PATH=$built:$built/examples:$PATH
@@ -28,7 +29,7 @@ for line in open("lines", "rb"): line in seen or (seen.add(line), write(line))'
         rounds=1 timed "grep" grep -F -x -f keys found
         timed "bloomline build, check" \
             sh -c 'bloomline build -o keys.bloom --fpr 1e-6 keys && bloomline check keys.bloom found'
-    } | sed -e "1i {\"title\":\"$(date -u +%F), $("$root/scripts/cpu")\",\"columns\":[\"CPU time, s\",\"memory, MB\",\"lines\"],\"rows\":[" \
+    } | sed -e "1i {\"title\":\"$title\",\"columns\":[\"CPU time, s\",\"memory, MB\",\"lines\"],\"rows\":[" \
         -e '$!s/$/,/; $s/$/]}/' | tee "$root/docs/plots/dedup.json"
 }
 

@@ -126,26 +126,26 @@ impl Chart<'_> {
             }
             let pixel = |point: &(f64, f64)| chart.plotting_area().map_coordinate(point);
             let (edge, bottom) = pixel(&(x.range.end, floor));
-            let mut ends = Vec::new();
+            let mut names = Vec::new();
             for line in &self.lines {
                 // At the median of the last twenty-fifth, because points can scatter.
                 let last = line.points.iter().rev().take(line.points.len() / 25 + 1);
                 let mut last: Vec<_> = last.map(pixel).collect();
-                let right = last.first().map(|point| point.0 + 6 * PIXEL);
+                let Some(&(right, _)) = last.first() else { continue };
                 last.sort_by_key(|point| point.1);
-                ends.extend(right.map(|right| ((right, last[last.len() / 2].1), line)));
+                let y = last[last.len() / 2].1;
+                names.push((y, (right + 6 * PIXEL, y), line));
             }
-            ends.sort_by_key(|((_, y), _)| *y);
+            names.sort_by_key(|name| name.0);
             // Names that would overlap repel each other until there is room.
-            let mut heights: Vec<i32> = ends.iter().map(|((_, y), _)| *y).collect();
             for _ in 0..200 {
-                for i in 1..heights.len() {
-                    let overlap = (heights[i - 1] + LINE_HEIGHT - heights[i]).max(0);
-                    heights[i - 1] -= overlap / 2;
-                    heights[i] = (heights[i] + overlap / 2).min(bottom);
+                for i in 1..names.len() {
+                    let overlap = (names[i - 1].0 + LINE_HEIGHT - names[i].0).max(0);
+                    names[i - 1].0 -= overlap / 2;
+                    names[i].0 = (names[i].0 + overlap / 2).min(bottom);
                 }
             }
-            for ((start, line), y) in ends.into_iter().zip(heights) {
+            for (y, start, line) in names {
                 let path = [start, (edge + LETTER, y), (edge + LETTER * 3 / 2, y)];
                 root.draw(&PathElement::new(path, stroke(line.color, 1)))?;
                 root.draw_text(line.name, &text(HPos::Left, VPos::Center), (edge + 2 * LETTER, y))?;
