@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use bloomline::{KeyEstimate, Sizing};
+pub use bloomline_chart::grouped;
 
 /// A count: `1000000`, `1_000_000`, `1,000,000`, `1e6` or `1M`.
 pub fn count(text: &str) -> Result<usize, String> {
@@ -74,13 +75,6 @@ pub fn bytes(text: &str) -> Result<usize, String> {
         digits.parse().ok().filter(|_| factor == 1.0).or_else(|| scaled().and_then(in_range))
     });
     number.ok_or_else(|| "give bytes, such as 4096, 64MiB or 1.2GB".into())
-}
-
-/// 1234567 as 1,234,567.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
-    groups.join(",")
 }
 
 /// For example "1 key" and "2,000 keys".

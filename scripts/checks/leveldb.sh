@@ -60,12 +60,12 @@ leveldb_bench() {
     done
     {
         sed -e "s|{date}|$(date -u +%F)|" -e "s|{cpu}|$(scripts/cpu)|" bindings/c/bench/leveldb.txt
-        "$scratch/fpr" "$scratch/leveldb.svg"
+        "$scratch/fpr" "$scratch/leveldb.json"
         "$scratch/policy"
         "$scratch/readmissing" "$keys" random
         "$scratch/readmissing" "$keys" sequential
     } | tee "$scratch/leveldb.md"
-    cp "$scratch/leveldb.svg" docs/plots
+    cp "$scratch/leveldb.json" docs/plots
     cp "$scratch/leveldb.md" docs
 }
 

@@ -1,4 +1,5 @@
-//! Looks up one key in many filters, in a bank and one by one. Writes docs/banks.md and docs/plots/banks.svg.
+//! Looks up one key in many filters, in a bank and one by one. Writes docs/banks.md, and the figures of its plot, which the
+//! report draws.
 //!
 //! `cargo bench -p bloomline-comparison --bench bank` prints the page. With `--save`, it also writes the files. It
 //! needs about two minutes and 1 GiB of memory.
@@ -12,13 +13,13 @@ use bloomline::bank::{FilterBank, SlotBitmap};
 use bloomline::{BloomFilter, BloomView, Kernel, Sizing, mix};
 use bloomline_comparison::line_up::BITS_PER_KEY;
 use bloomline_comparison::machine::Machine;
-use bloomline_comparison::plot::{Axis, DOT, Line, exponents, svg};
 use bloomline_comparison::race::{race, time_once};
+use bloomline_comparison::results::{Table, json};
 use clap::Parser;
 
 #[derive(Parser)]
 struct Arguments {
-    /// Write docs/banks.md and its plot
+    /// Write docs/banks.md and docs/plots/banks.json
     #[arg(long)]
     save: bool,
     /// Numbers of filters and their KiB, such as 64x1024, instead of those of the page
@@ -37,15 +38,8 @@ const ROUNDS: usize = 9;
 /// The best for 10 bits per key.
 const K: u32 = 6;
 
-/// Each with its color.
-const CONTENDERS: [(&str, &str); 6] = [
-    ("fastbloom", "#823ca0"),
-    ("sbbf-rs-safe", "#009169"),
-    ("bloomline", "#6eaadc"),
-    ("bloomline, prefetched", "#0064b4"),
-    ("bank", "#d53e00"),
-    ("bank, batch", "#e68c00"),
-];
+const CONTENDERS: [&str; 6] =
+    ["fastbloom", "sbbf-rs-safe", "bloomline", "bloomline, prefetched", "bank", "bank, batch"];
 
 struct Row {
     filters: usize,
@@ -94,7 +88,7 @@ fn main() -> Result<()> {
     if save {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
         fs::write(folder.join("banks.md"), page)?;
-        fs::write(folder.join("plots/banks.svg"), plot(&rows))?;
+        fs::write(folder.join("plots/banks.json"), json(&plotted(&rows))?)?;
     }
     Ok(())
 }
@@ -165,7 +159,7 @@ fn measured(n_filters: usize, kib: usize) -> Row {
             sum
         }),
     ];
-    let mut contenders: Vec<_> = CONTENDERS.iter().map(|(name, _)| *name).zip(turns).collect();
+    let mut contenders: Vec<_> = CONTENDERS.into_iter().zip(turns).collect();
     let mut absent = Absent(1 << 50);
     let n = ((8 << 20) / n_filters).clamp(1 << 8, 16 << 10);
     let column = race("banks", "", &mut contenders, ROUNDS, |turn| {
@@ -208,7 +202,7 @@ fn page(rows: &[Row]) -> String {
         cpu = cpu,
         machine = machine.name,
         kernel = Kernel::active(),
-        names = CONTENDERS.map(|(name, _)| name).join(" | "),
+        names = CONTENDERS.join(" | "),
         dashes = "---|".repeat(CONTENDERS.len()),
         rows = rows.iter().filter(|row| row.is_shown()).map(line).collect::<String>(),
     )
@@ -223,22 +217,12 @@ fn size(kib: usize) -> String {
     if kib.is_multiple_of(1024) { format!("{} MiB", kib / 1024) } else { format!("{kib} KiB") }
 }
 
-fn plot(rows: &[Row]) -> String {
+fn plotted(rows: &[Row]) -> Table {
     let rows: Vec<&Row> = rows.iter().filter(|row| row.kib == 64).collect();
-    let lines: Vec<Line> = CONTENDERS
-        .iter()
-        .enumerate()
-        .map(|(i, &(name, color))| {
-            let points = rows.iter().map(|row| ((row.filters as f64).log2(), row.times[i].log10())).collect();
-            let width = if name.starts_with("bank") { 3 } else { 2 };
-            Line { name, color, points, width, is_joined: true, mark: Some(DOT) }
-        })
-        .collect();
-    let ticks: Vec<_> =
-        rows.iter().map(|row| ((row.filters as f64).log2(), row.filters.to_string())).collect();
-    let x_axis = Axis { title: "filters of 64 KiB", range: 1.5..11.5, ticks };
-    let y_axis = exponents("nanoseconds per key", &lines, 0.1, |y| 10_f64.powf(y).to_string());
-    let title =
-        format!("{}: which filters possibly have an absent key, 10 bits per key", Machine::this().name);
-    svg(&title, &x_axis, &y_axis, &lines)
+    let times = |i: usize| rows.iter().map(|row| Some((row.times[i] * 10.0).round() / 10.0)).collect();
+    Table {
+        title: Machine::this().name,
+        columns: rows.iter().map(|row| row.filters.to_string()).collect(),
+        rows: CONTENDERS.iter().enumerate().map(|(i, &name)| (name.to_owned(), times(i))).collect(),
+    }
 }

@@ -6,7 +6,6 @@ pub mod keys;
 pub mod line_up;
 pub mod machine;
 pub mod memory;
-pub mod plot;
 pub mod queries;
 pub mod race;
 pub mod results;

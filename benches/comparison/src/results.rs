@@ -1,5 +1,9 @@
 //! The measurements as the benchmark saves them, and the tables that show them.
 
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
@@ -191,6 +195,18 @@ pub fn markdown(rows: &[Vec<String>]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Writes a line for each row of a table, so that differences can be read.
+pub fn json(figures: &impl Serialize) -> Result<String> {
+    let text = serde_json::to_string(figures)?;
+    Ok(text.replace("]],[\"", "]],\n[\"").replace("},{\"", "},\n{\"").replace(":[", ":[\n") + "\n")
+}
+
+pub fn load<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_str(&text)
+        .with_context(|| format!("{} was not saved by this version of the benchmark", path.display()))
 }
 
 const UNITS: [&str; 4] = ["bytes", "KiB", "MiB", "GiB"];

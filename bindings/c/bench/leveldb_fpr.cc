@@ -1,7 +1,7 @@
 // False-positive rates of LevelDB's own filter policy and of bloomline's, by the number of keys in a filter and by the
-// form of the keys. Prints Markdown, and writes a plot of the first form.
+// form of the keys. Prints Markdown, and writes the rates of the first form, which the report draws.
 //
-//   leveldb_fpr PLOT.svg
+//   leveldb_fpr PLOT.json
 #include <cmath>
 #include <iomanip>
 
@@ -77,46 +77,27 @@ Measured measure(const Policy &policy) {
   return measured;
 }
 
-void plot(const char *path, const Series &theirs, const Series &ours) {
-  const char *const ink = "#282828";
-  const auto x_of = [](size_t keys) { return 60 + 680.0 * static_cast<double>(keys - kFewest) / (kMost - kFewest); };
-  const auto y_of = [](double percent) { return 40 + 80 * (2 - std::log10(percent)); };
-  std::ofstream svg(path);
-  svg << std::fixed << std::setprecision(1)
-      << "<svg width='860' height='340' viewBox='0 0 860 340' xmlns='http://www.w3.org/2000/svg' "
-         "font-family='sans-serif' font-size='12'>\n<rect width='860' height='340' fill='#FCFCFC'/>\n";
-  const auto text = [&](double x, double y, const char *anchor, const char *color, const std::string &text) {
-    svg << "<text x='" << x << "' y='" << y << "' text-anchor='" << anchor << "' fill='" << color << "'>" << text
-        << "</text>\n";
+void save(const char *path, const Series &theirs, const Series &ours) {
+  std::ofstream json(path);
+  json << std::setprecision(3) << "{\"title\":\"\",\"columns\":[\n";
+  for (size_t keys = kFewest; keys <= kMost; ++keys) json << (keys > kFewest ? "," : "") << '"' << keys << '"';
+  const auto row = [&](const char *name, const Series &rates) {
+    json << "[\"" << name << "\",[";
+    for (const double &rate : rates) json << (&rate == rates.data() ? "" : ",") << rate;
+    json << "]]";
   };
-  // The name stands beside the points, at the height of this rate.
-  const auto points = [&](const char *name, double height, const char *color, const Series &rates) {
-    svg << "<path stroke-linecap='round' stroke-width='4' stroke='" << color << "' d='";
-    for (size_t i = 0; i < rates.size(); ++i) svg << "M" << x_of(kFewest + i) << " " << y_of(rates[i]) << "h0";
-    svg << "'/>\n";
-    text(752, y_of(height) + 4, "start", color, name);
-  };
-  text(60, 24, "start", ink,
-       "False-positive rate by keys per filter: even numbers of 16 digits, 10 bits per key; queries for the odd "
-       "numbers");
-  for (const std::string percent : {"0.1", "1", "10", "100"}) {
-    const double y = y_of(std::stod(percent));
-    svg << "<path d='M60 " << y << "H740' stroke='#DDDDDD'/>\n";
-    text(52, y + 4, "end", ink, percent + "%");
-  }
-  for (const size_t keys : {8, 32, 64, 96, 128, 160, 192, 224, 256}) {
-    text(x_of(keys), 326, "middle", ink, std::to_string(keys));
-  }
-  points("LevelDB's filter", 4, "#0064B4", theirs);
-  points("bloomline", 0.5, "#D53E00", ours);
-  svg << "</svg>\n";
-  if (!svg.flush()) throw std::runtime_error("the plot cannot be written");
+  json << "],\"rows\":[\n";
+  row("LevelDB's filter", theirs);
+  json << ",\n";
+  row("bloomline", ours);
+  json << "]}\n";
+  if (!json.flush()) throw std::runtime_error("the rates cannot be written");
 }
 
 }  // namespace
 
 int main(int argc, char **argv) {
-  if (argc != 2) throw std::invalid_argument("usage: leveldb_fpr PLOT.svg");
+  if (argc != 2) throw std::invalid_argument("usage: leveldb_fpr PLOT.json");
   const Measured theirs = measure(their_policy()), ours = measure(our_policy());
   std::printf("| keys per filter ");
   for (const Form &form : kForms) std::printf("| LevelDB: %s ", form.name);
@@ -135,5 +116,5 @@ int main(int argc, char **argv) {
     row(std::to_string(keys), [&](const Series &series) { return series[keys - kFewest]; });
   }
   row("highest of 8 to 256", [](const Series &series) { return *std::max_element(series.begin(), series.end()); });
-  plot(argv[1], theirs.rates[0], ours.rates[0]);
+  save(argv[1], theirs.rates[0], ours.rates[0]);
 }

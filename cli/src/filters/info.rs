@@ -7,12 +7,13 @@ use anyhow::{Error, Result, ensure};
 use bloomline::bank::BankView;
 use bloomline::variants::{Frontier, ScalableBloomFilter};
 use bloomline::{BloomFilter, BloomView, KeyEstimate, StandaloneFooter};
+use bloomline_chart::{Axis, Chart, Line, ORANGE};
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use serde_json::{Map, Value};
 
 use crate::filter_file::{Content, FilterFile};
-use crate::filters::chart::{self, Axis, Chart, Line, ORANGE, svg};
+use crate::filters::chart::{self, svg};
 use crate::input::KeyRule;
 use crate::numbers::{self, counted, grouped, percent, size};
 use crate::output::{Printer, is_same_file, note};
@@ -371,35 +372,32 @@ fn plot_fill(blocks: &[[u8; 64]], k: u32, keys_per_block: Option<f64>, path: &Pa
     let (first, last) = (used().next().unwrap_or(0), used().next_back().unwrap_or(BLOCK_BITS));
     let most = counts.iter().map(|&count| count as f64).chain(expected.iter().map(|share| share * n_blocks));
     let most = most.fold(1.0, f64::max);
-    let name = keys_per_block.map(|keys| format!("model: {keys:.1} keys per block in the mean, Poisson"));
+    let note = keys_per_block.map(|keys| format!("\nmodel: {keys:.1} keys per block in the mean, Poisson"));
     let bar = |x: usize| (x as f64 - 0.5, x as f64 + 0.5, counts[x] as f64);
-    Chart {
-        title: &format!(
-            "How full the {} {}, k = {k}",
-            counted(blocks.len() as u64, "block"),
-            if blocks.len() == 1 { "is" } else { "are" }
-        ),
-        x: Axis {
-            title: "bits set, of the 512 in a block",
-            range: (first as f64 - 3.0).max(-0.5)..(last as f64 + 4.0).max(11.0),
-            n_labels: 11,
-            label: &|x| x.to_string(),
-        },
+    let line = |_| Line {
+        name: "model",
+        color: ORANGE,
+        points: used().map(|x| (x as f64, expected[x] * n_blocks)).collect(),
+        width: 3,
+        dot: 0,
+    };
+    let (n_blocks_text, verb) =
+        (counted(blocks.len() as u64, "block"), if blocks.len() == 1 { "is" } else { "are" });
+    let range = (first as f64 - 3.0).max(-0.5)..(last as f64 + 4.0).max(11.0);
+    let chart = Chart {
+        title: &format!("How full the {n_blocks_text} {verb}, k = {k}{}", note.unwrap_or_default()),
+        x: Axis { title: "bits set, of the 512 in a block", range, n_ticks: 8, label: |x| x.to_string() },
         y: Axis {
             title: "blocks",
-            range: 0.0..1.25 * most,
-            n_labels: (most as usize + 1).min(8),
-            label: &|y| grouped(y as u64),
+            range: 0.0..1.1 * most,
+            n_ticks: (most as usize + 1).min(8),
+            label: |y| grouped(y as u64),
         },
-        bars: Some(("blocks of the filter", used().filter(|&x| counts[x] > 0).map(bar).collect())),
-        lines: Vec::from_iter(name.map(|name| Line {
-            name,
-            color: ORANGE,
-            points: used().map(|x| (x as f64, expected[x] * n_blocks)).collect(),
-        })),
+        bars: used().filter(|&x| counts[x] > 0).map(bar).collect(),
+        lines: model.iter().map(line).collect(),
         mark: None,
-    }
-    .write(path)
+    };
+    chart::write(&chart, path)
 }
 
 /// The fraction of blocks with each number of bits set. The keys of a block are Poisson distributed. The probes of a

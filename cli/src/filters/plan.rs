@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use bloomline::Sizing;
 use bloomline::sizing::{self, standard::StandardSizing};
+use bloomline_chart::{Axis, BLUE, Chart, Line, ORANGE};
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use serde_json::{Value, json};
 
 use crate::filters::build::Request;
-use crate::filters::chart::{self, Axis, BLUE, Chart, Line, ORANGE, svg};
+use crate::filters::chart::{self, svg};
 use crate::numbers::{self, counted, grouped, percent, short, size};
 use crate::output::Printer;
 
@@ -264,27 +265,28 @@ impl Plan {
         }
         // The rate of an almost empty filter is below the plot.
         let lowest = (ours[24].1.min(theirs[24].1) - 1.0).floor().max(least.log10());
-        let visible =
-            |points: Vec<(f64, f64)>| points.into_iter().filter(|point| point.1 >= lowest).collect();
-        let line = |name: &str, color, points| Line { name: name.into(), color, points: visible(points) };
+        let line = |name, color, points: Vec<_>| {
+            let points = points.into_iter().filter(|point: &(_, f64)| point.1 >= lowest).collect();
+            Line { name, color, points, width: 3, dot: 0 }
+        };
         let modules = match sizing.n_modules() {
             1 => String::new(),
             n_modules => format!("{n_modules} modules, "),
         };
         let (bytes, k) = (size(sizing.byte_len() as u64), sizing.k());
-        Chart {
-            title: &format!("{bytes}, {modules}k = {k}: false-positive rate as keys are added"),
-            x: Axis { title: "distinct keys", range: 0.0..2.0 * keys as f64, n_labels: 11, label: &short },
+        let chart = Chart {
+            title: &format!("{bytes}, {modules}k = {k}, planned for {}", counted(keys as u64, "key")),
+            x: Axis { title: "distinct keys", range: 0.0..2.0 * keys as f64, n_ticks: 5, label: short },
             y: Axis {
                 title: "false-positive rate",
                 range: lowest..0.0,
-                n_labels: (1.0 - lowest) as usize,
-                label: &|y| percent(10_f64.powf(y)),
+                n_ticks: (1.0 - lowest).min(11.0) as usize,
+                label: |y| percent(10_f64.powf(y)),
             },
-            bars: None,
+            bars: Vec::new(),
             lines: vec![line("bloomline", ORANGE, ours), line("standard filter", BLUE, theirs)],
             mark: Some((keys as f64, "planned")),
-        }
-        .write(path)
+        };
+        chart::write(&chart, path)
     }
 }

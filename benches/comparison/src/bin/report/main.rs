@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use bloomline_comparison::results::Results;
+use bloomline_comparison::results::{json, load};
 use clap::Parser;
 
 use crate::page::Page;
@@ -35,45 +35,37 @@ fn main() -> Result<()> {
         fs::write(directory.join(page.file() + ".json"), json(&page)?)?;
         print!("{}", page.targets());
     }
-    for (file, text) in written(&Page::load_all(&directory)?) {
+    for (file, text) in written(&to)? {
         fs::write(to.join(&file), text).with_context(|| format!("cannot write {file}"))?;
     }
     Ok(())
 }
 
 /// The names of the generated files in `docs`, and their texts.
-fn written(pages: &[Page]) -> Vec<(String, String)> {
-    let mut files = vec![("performance.md".to_owned(), page::summary(pages))];
-    files.extend(pages.first().map(plots::all).into_iter().flatten());
-    files.push(plots::bits_by_rate());
-    files
-}
-
-fn load(path: &Path) -> Result<Results> {
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_str(&text)
-        .with_context(|| format!("{} was not saved by this version of the benchmark", path.display()))
-}
-
-/// Writes a line for each row of a table, so that differences can be read.
-fn json(page: &Page) -> Result<String> {
-    let text = serde_json::to_string(page)?;
-    Ok(text.replace("]],[\"", "]],\n[\"").replace("},{\"", "},\n{\"").replace(":[", ":[\n") + "\n")
+fn written(docs: &Path) -> Result<Vec<(String, String)>> {
+    let pages = Page::load_all(&docs.join("performance"))?;
+    let mut files = vec![("performance.md".to_owned(), page::summary(&pages))];
+    if let Some(newest) = pages.first() {
+        files.extend(plots::all(newest)?);
+    }
+    files.push(plots::bits_by_rate()?);
+    files.extend(plots::further(&docs.join("plots"))?);
+    Ok(files)
 }
 
 #[cfg(test)]
 mod tests {
     use bloomline_comparison::line_up::{BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, MODULES, ROCKSDB, SBBF};
-    use bloomline_comparison::results::{ABSENT, AT_RATES, BY_KEY};
+    use bloomline_comparison::results::{ABSENT, AT_RATES, BY_KEY, Table};
 
     use super::*;
 
     #[test]
     fn pages_are_what_the_report_writes() {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-        let pages = Page::load_all(&docs.join("performance")).unwrap();
-        assert!(!pages.is_empty());
-        for (file, text) in written(&pages) {
+        let files = written(&docs).unwrap();
+        assert_eq!(files.len(), 8);
+        for (file, text) in files {
             assert!(fs::read_to_string(docs.join(&file)).unwrap() == text, "run the report again for {file}");
         }
     }
@@ -118,6 +110,14 @@ mod tests {
         let (gain, cost) = of_prefetches.fold((0.0, 0.0), |(gain, cost), ratio| {
             (f64::max(gain, 1.0 - ratio), f64::max(cost, ratio - 1.0))
         });
+        let dedup: Table = load(&docs.join("plots/dedup.json")).unwrap();
+        let command = |name, column: usize| {
+            let row = dedup.rows.iter().find(|row| row.0 == name).expect("a row");
+            row.1[column].expect("a figure")
+        };
+        let of_mawk = |name, column| command("mawk", column) / command(name, column);
+        let (dedup, with_keys) = ("bloomline dedup", "bloomline dedup --keys");
+        let new_lines = |name| command("mawk", 2) - command(name, 2);
         let absent = |contender| figure("AMD Zen 4", contender, ABSENT, "1 MiB");
         let [ours, of_rocksdb, of_sbbf, of_fastbloom] = [BLOOMLINE, ROCKSDB, SBBF, FASTBLOOM].map(absent);
         for (page, text) in [
@@ -136,6 +136,35 @@ mod tests {
             ("tuning.md", format!("a present key {:.1} times", of_modules("present, 500,000"))),
             ("adopting.md", format!("four lookups of {:.0} ns each", bloomline(ABSENT, "1 GiB"))),
             ("adopting.md", format!("expect {:.0}% more bits per key", 100.0 * more_bits)),
+            (
+                "../cli/README.md",
+                format!(
+                    "in [1/{:.0}](#measurements) of awk's CPU time and 1/{:.0} of its memory (1/{:.0} with `--keys`)",
+                    of_mawk(dedup, 0),
+                    of_mawk(dedup, 1),
+                    of_mawk(with_keys, 1),
+                ),
+            ),
+            (
+                "../cli/README.md",
+                format!(
+                    "`dedup` dropped {} of the 21 million new lines and `--fpr` allows 21. With `--keys 21e6` it dropped {}",
+                    new_lines(dedup),
+                    new_lines(with_keys),
+                ),
+            ),
+            (
+                "../cli/README.md",
+                format!("needs {:.0} s of CPU time and {} MB.", command("grep", 0), command("grep", 1)),
+            ),
+            (
+                "../cli/README.md",
+                format!(
+                    "need {:.1} s and {} MB.",
+                    command("bloomline build, check", 0),
+                    command("bloomline build, check", 1)
+                ),
+            ),
             ("performance/modelled.md", format!("[{:.2} ns]", bloomline(ABSENT, "16 KiB"))),
         ] {
             let words = fs::read_to_string(docs.join(page)).unwrap().replace(',', "");

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use bloomline_comparison::line_up::{
     AVX2, BASELINE, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, MODULES, ROCKSDB, ROCKSDB_DEBIAN, SBBF, XORF,
 };
-use bloomline_comparison::results::{ABSENT, AT_RATES, BY_BITS, BY_KEY, INSERT, Table, markdown};
+use bloomline_comparison::results::{ABSENT, AT_RATES, BY_BITS, BY_KEY, INSERT, Table, load, markdown};
 use serde::{Deserialize, Serialize};
 
 /// The rows of a machine's table.
@@ -77,13 +77,11 @@ pub struct Target {
 impl Page {
     /// Every page in `directory`, the newest first.
     pub fn load_all(directory: &Path) -> Result<Vec<Self>> {
-        let mut pages = Vec::new();
+        let mut pages: Vec<Self> = Vec::new();
         for entry in directory.read_dir().with_context(|| format!("cannot read {}", directory.display()))? {
             let path = entry?.path();
             if path.extension().is_some_and(|extension| extension == "json") {
-                let page: Self = serde_json::from_str(&std::fs::read_to_string(&path)?)
-                    .with_context(|| format!("{} is not a page's data", path.display()))?;
-                pages.push(page);
+                pages.push(load(&path)?);
             }
         }
         pages.sort_by(|one, other| (&other.date, &one.name).cmp(&(&one.date, &other.name)));

@@ -1,76 +1,130 @@
 //! The plots of the pages.
 
+use std::path::Path;
+
+use anyhow::Result;
 use bloomline::sizing::{self, Sizing, standard::StandardSizing};
+use bloomline_chart::{
+    AMBER, Axis, BLUE, BROWN, Chart, GREEN, GREY, Line, ORANGE, PURPLE, RGBColor, SKY, bars, grouped,
+};
 use bloomline_comparison::line_up::{
     BASELINE, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, ROCKSDB, ROCKSDB_DEBIAN, SBBF, XORF,
 };
-use bloomline_comparison::plot::{Axis, DOT, Line, RING, exponents, svg};
-use bloomline_comparison::results::{ABSENT, BY_BITS, BY_K, Table, size};
+use bloomline_comparison::results::{ABSENT, BY_BITS, BY_K, Table, load, size, size_text};
 
 use crate::page::Page;
 
-/// Each with its color.
-const CONTENDERS: [(&str, &str); 8] = [
-    (BASELINE, "#787878"),
-    (BLOOMLINE_BATCH, "#e68c00"),
-    (BLOOMLINE, "#d53e00"),
-    (ROCKSDB, "#0064b4"),
-    (ROCKSDB_DEBIAN, "#6eaadc"),
-    (SBBF, "#009169"),
-    (FASTBLOOM, "#823ca0"),
-    (XORF, "#966e3c"),
+/// The contenders of each plot, those in front first.
+const FILTERS: [(&str, RGBColor); 8] = [
+    (BASELINE, GREY),
+    (BLOOMLINE_BATCH, AMBER),
+    (BLOOMLINE, ORANGE),
+    (ROCKSDB, BLUE),
+    (ROCKSDB_DEBIAN, SKY),
+    (SBBF, GREEN),
+    (FASTBLOOM, PURPLE),
+    (XORF, BROWN),
 ];
+const BANKS: [(&str, RGBColor); 6] = [
+    ("bank, batch", AMBER),
+    ("bank", ORANGE),
+    ("bloomline, prefetched", BLUE),
+    ("bloomline", SKY),
+    ("sbbf-rs-safe", GREEN),
+    ("fastbloom", PURPLE),
+];
+const POLICIES: [(&str, RGBColor); 2] = [("bloomline", ORANGE), ("LevelDB's filter", BLUE)];
 
 /// The name of each plot whose figures the page has, and its SVG.
-pub fn all(page: &Page) -> Vec<(String, String)> {
+pub fn all(page: &Page) -> Result<Vec<(String, String)>> {
+    let mut plots = Vec::new();
+    let mut add = |name: &str, svg| plots.push((format!("plots/{name}.svg"), svg));
     let title = |what| format!("{}: lookup of an absent key by hash, {what}", page.name);
     let nanoseconds =
-        |lines: &[Line]| exponents("nanoseconds per lookup", lines, 0.2, |y| y.exp2().to_string());
-    let by_size = page.table(ABSENT).map(|table| {
-        let log2 = |column: &str| size(column).map_or(0.0, |size| (size as f64).log2());
-        let (x, lines) = lines(table, "filter size", log2, f64::log2);
-        ("plots/time-by-size.svg", svg(&title("10 bits per key"), &x, &nanoseconds(&lines), &lines))
-    });
-    let by_k = page.table(BY_K).map(|table| {
-        let (x, lines) = lines(table, "k, probes per key", number, f64::log2);
-        ("plots/time-by-k.svg", svg(&title("16 KiB"), &x, &nanoseconds(&lines), &lines))
-    });
-    let by_bits = page.table(BY_BITS).map(|table| {
-        let (x, mut lines) = lines(table, "bits per key", number, f64::log10);
+        |lines: &[Line]| Axis::exponents("nanoseconds per lookup", lines, |y| y.exp2().to_string());
+    if let Some(table) = page.table(ABSENT) {
+        // A tick at each power of 16 from 16 KiB on.
+        let scaled = |text: &str| size(text).map_or(0.0, |size| (size as f64).log2() / 4.0 - 3.5);
+        let label = |x: f64| size_text(1 << (14 + 4 * x as usize));
+        let x = Axis { title: "filter size", range: -0.1..4.1, n_ticks: 5, label };
+        let lines = lines(table, &FILTERS, scaled, f64::log2);
+        add("time-by-size", svg(&title("10 bits per key"), x, nanoseconds(&lines), lines)?);
+    }
+    if let Some(table) = page.table(BY_K) {
+        let x = Axis { title: "k, probes per key", range: 0.6..16.4, n_ticks: 16, label: |k| k.to_string() };
+        let lines = lines(table, &FILTERS, number, f64::log2);
+        add("time-by-k", svg(&title("16 KiB"), x, nanoseconds(&lines), lines)?);
+    }
+    if let Some(table) = page.table(BY_BITS) {
+        let mut lines = lines(table, &FILTERS, number, f64::log10);
         for line in &mut lines {
-            line.is_joined = false;
-            line.mark = Some(if line.name == BLOOMLINE { RING } else { DOT });
+            (line.width, line.dot) = (0, if line.name == BLOOMLINE { 5 } else { 3 });
         }
         let fpr = |bits_per_key| sizing::best_k(bits_per_key).and_then(|k| sizing::fpr(bits_per_key, k)).ok();
         let model = (60..=240).map(|tenths| f64::from(tenths) / 10.0);
         let points = model.filter_map(|bits| Some((bits, (100.0 * fpr(bits)?).log10()))).collect();
-        lines.push(Line {
-            name: "bloomline's model",
-            color: "#787878",
-            points,
-            width: 2,
-            is_joined: true,
-            mark: None,
-        });
-        let y = exponents("false-positive rate", &lines, 0.1, |y| format!("{}%", 10_f64.powf(y)));
-        let title = "Measured false-positive rate, 1 MiB, each filter with the k that its library chooses";
-        ("plots/rate-by-bits.svg", svg(title, &x, &y, &lines))
+        lines.push(Line { name: "bloomline's model", color: GREY, points, width: 2, dot: 0 });
+        let x = Axis { title: "bits per key", range: 5.6..24.4, n_ticks: 10, label: |bits| bits.to_string() };
+        let title = "Measured false-positive rate, 1 MiB\neach filter with the k that its library chooses";
+        add("rate-by-bits", svg(title, x, percent(&lines), lines)?);
+    }
+    Ok(plots)
+}
+
+/// The plots of further benchmarks, which leave their figures beside them.
+pub fn further(directory: &Path) -> Result<Vec<(String, String)>> {
+    type Draw = fn(&Table) -> Result<String>;
+    let plots: [(_, Draw); 3] = [("banks", banks), ("dedup", dedup), ("leveldb", leveldb)];
+    let mut drawn = Vec::new();
+    for (name, draw) in plots {
+        let path = directory.join(name).with_extension("json");
+        if path.exists() {
+            drawn.push((format!("plots/{name}.svg"), draw(&load(&path)?)?));
+        }
+    }
+    Ok(drawn)
+}
+
+fn banks(table: &Table) -> Result<String> {
+    // A tick at each power of 8 from 4 on.
+    let lines = lines(table, &BANKS, |text| (number(text).log2() - 2.0) / 3.0, f64::log10);
+    let label = |x: f64| grouped(4 << (3 * x as u32));
+    let x = Axis { title: "filters of 64 KiB", range: -0.1..3.1, n_ticks: 4, label };
+    let y = Axis::exponents("nanoseconds per key", &lines, |y| grouped(10_f64.powf(y) as u64));
+    let title = format!("{}: which filters possibly have an absent key\n10 bits per key", table.title);
+    svg(&title, x, y, lines)
+}
+
+fn leveldb(table: &Table) -> Result<String> {
+    let mut lines = lines(table, &POLICIES, number, f64::log10);
+    for line in &mut lines {
+        (line.width, line.dot) = (0, 2);
+    }
+    let x = Axis { title: "keys per filter", range: 0.0..260.0, n_ticks: 6, label: |keys| keys.to_string() };
+    let title = "LevelDB's filter and bloomline, 10 bits per key\nkeys: even numbers of 16 digits; queries: the odd ones";
+    svg(title, x, percent(&lines), lines)
+}
+
+fn dedup(table: &Table) -> Result<String> {
+    let rows = table.rows.iter().take(5).filter_map(|(name, cells)| {
+        let color = if name.starts_with("bloomline") { ORANGE } else { GREY };
+        Some((&**name, color, [cells[0]?, cells[1]?]))
     });
-    let plots = [by_size, by_k, by_bits].into_iter().flatten();
-    plots.map(|(file, text)| (file.to_owned(), text)).collect()
+    let title = "Dropping the repeats of 30 million lines";
+    bars(title, ["CPU time, s", "memory, MB"], &Vec::from_iter(rows))
 }
 
 /// What a false-positive rate costs in each kind of filter. Computed by the model, without measurements.
-pub fn bits_by_rate() -> (String, String) {
+pub fn bits_by_rate() -> Result<(String, String)> {
     type Bits = fn(usize, f64) -> Option<u64>;
     fn within(keys: usize, fpr: f64, most_modules: usize) -> Option<u64> {
         Some(8 * Sizing::for_fpr_within(keys as u64, fpr, most_modules).ok()?.byte_len() as u64)
     }
     let kinds: [(_, _, Bits); 4] = [
-        ("one module", "#d53e00", |keys, fpr| within(keys, fpr, 1)),
-        ("up to 2 modules", "#e68c00", |keys, fpr| within(keys, fpr, 2)),
-        ("up to 4 modules", "#009169", |keys, fpr| within(keys, fpr, 4)),
-        ("standard filter", "#823ca0", |keys, fpr| {
+        ("one module", ORANGE, |keys, fpr| within(keys, fpr, 1)),
+        ("up to 2 modules", AMBER, |keys, fpr| within(keys, fpr, 2)),
+        ("up to 4 modules", GREEN, |keys, fpr| within(keys, fpr, 4)),
+        ("standard filter", PURPLE, |keys, fpr| {
             Some(StandardSizing::for_fpr(keys as u64, fpr).ok()?.bit_len())
         }),
     ];
@@ -78,36 +132,45 @@ pub fn bits_by_rate() -> (String, String) {
     let lines = kinds.map(|(name, color, bits)| {
         let exponents = (4..=24).map(|quarters| f64::from(quarters) / 4.0);
         let points = exponents.filter_map(|x| Some((x, bits(KEYS, 10_f64.powf(-x))? as f64 / KEYS as f64)));
-        Line { name, color, points: points.collect(), width: 2, is_joined: true, mark: None }
+        Line { name, color, points: points.collect(), width: 2, dot: 0 }
     });
-    let rates = ["10%", "1%", "0.1%", "0.01%", "0.001%", "0.0001%"];
-    let ticks = rates.iter().zip(1..).map(|(rate, x)| (f64::from(x), rate.to_string())).collect();
-    let x = Axis { title: "false-positive rate", range: 0.9..6.1, ticks };
-    let ticks = (0..=40).step_by(5).map(|bits| (f64::from(bits), bits.to_string())).collect();
-    let y = Axis { title: "bits per key", range: 0.0..41.0, ticks };
+    let label = |x: f64| format!("{}%", 10_f64.powf(2.0 - x));
+    let x = Axis { title: "false-positive rate", range: 0.9..6.1, n_ticks: 6, label };
+    let y = Axis { title: "bits per key", range: 0.0..41.0, n_ticks: 9, label: |bits| bits.to_string() };
     let title = "Bits per key for a false-positive rate, by the exact model";
-    ("plots/bits-by-rate.svg".to_owned(), svg(title, &x, &y, &lines))
+    Ok(("plots/bits-by-rate.svg".to_owned(), svg(title, x, y, lines.into())?))
+}
+
+fn svg(title: &str, x: Axis, y: Axis, lines: Vec<Line>) -> Result<String> {
+    Chart { title, x, y, bars: Vec::new(), lines, mark: None }.svg()
 }
 
 fn number(text: &str) -> f64 {
     text.parse().unwrap_or_default()
 }
 
-/// The axis of the table's columns, and the rows that have a color.
+fn percent(lines: &[Line]) -> Axis<'static> {
+    Axis::exponents("false-positive rate", lines, |y| format!("{}%", 10_f64.powf(y)))
+}
+
+/// The rows of the table that have a color.
 fn lines<'a>(
     table: &Table,
-    title: &'a str,
+    colors: &[(&'a str, RGBColor)],
     x: impl Fn(&str) -> f64,
     y: fn(f64) -> f64,
-) -> (Axis<'a>, Vec<Line>) {
-    let ticks: Vec<_> = table.columns.iter().map(|column| (x(column), column.clone())).collect();
-    let line = |&(name, color): &(&'static str, &'static str)| {
+) -> Vec<Line<'a>> {
+    let line = |&(name, color): &(&'a str, RGBColor)| {
         let cells = &table.rows.iter().find(|row| row.0 == name)?.1;
-        let points = ticks.iter().zip(cells).filter_map(|((x, _), cell)| Some((*x, y((*cell)?)))).collect();
-        let width = if [BLOOMLINE, BLOOMLINE_BATCH].contains(&name) { 3 } else { 2 };
-        Some(Line { name, color, points, width, is_joined: true, mark: Some(DOT) })
+        let points = table.columns.iter().zip(cells);
+        let points = points.filter_map(|(column, cell)| Some((x(column), y((*cell)?)))).collect();
+        Some(Line {
+            name,
+            color,
+            points,
+            width: if [ORANGE, AMBER].contains(&color) { 3 } else { 2 },
+            dot: 3,
+        })
     };
-    let lines = CONTENDERS.iter().filter_map(line).collect();
-    let end = |tick: Option<&(f64, String)>| tick.map_or(0.0, |tick| tick.0);
-    (Axis { title, range: end(ticks.first()) - 0.5..end(ticks.last()) + 0.5, ticks }, lines)
+    colors.iter().filter_map(line).collect()
 }
