@@ -100,63 +100,40 @@ fn run(cli: &Path, folder: &Path, args: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn the_cli_reads_what_sql_writes() {
+async fn the_cli_and_sql_make_and_read_the_same_filters() {
     let Some(cli) = cli() else { return };
     let context = with_keys().await;
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let lines = |keys: &mut dyn Iterator<Item = String>| keys.map(|key| key + "\n").collect::<String>();
-    std::fs::write(folder.join("urls.txt"), lines(&mut some_keys())).unwrap();
-    std::fs::write(folder.join("ids.txt"), lines(&mut (0..1000).map(|id| id.to_string()))).unwrap();
+    let texts: Vec<_> = some_keys().map(|key| key + "\n").collect();
+    let integers: Vec<_> = (0..1000).map(|id| format!("{id}\n")).collect();
+    for (lines, column, option) in
+        [(texts, "url", &[][..]), (integers, "arrow_cast(id, 'UInt16')", &["--integers"])]
+    {
+        let even: String = lines.iter().step_by(2).cloned().collect();
+        std::fs::write(folder.join("even.txt"), &even).unwrap();
+        std::fs::write(folder.join("all.txt"), lines.concat()).unwrap();
+        let build = ["build", "-q", "--fpr", "1e-6", "--keys", "500", "-o", "cli.bloom", "even.txt"];
+        run(&cli, folder, &[&build[..], option].concat());
+        let of_cli = std::fs::read(folder.join("cli.bloom")).unwrap();
+        let sql = format!("SELECT bloom_filter({column}, 500, 1e-6) FROM t WHERE id % 2");
+        let of_sql = filter(&context, &format!("{sql} = 0")).await.unwrap();
+        let open = |bytes: &[u8]| BloomFilter::from_standalone(bytes).unwrap();
+        assert_eq!(open(&of_cli), open(&of_sql), "{column}");
 
-    let urls = filter(&context, "SELECT bloom_filter(url, 500, 1e-6) FROM t WHERE id % 2 = 0").await.unwrap();
-    std::fs::write(folder.join("urls.bloom"), urls).unwrap();
-    let found = run(&cli, folder, &["check", "urls.bloom", "urls.txt"]);
-    assert_eq!(found, lines(&mut some_keys().step_by(2)));
-    run(&cli, folder, &["info", "urls.bloom"]);
-
-    let ids =
-        filter(&context, "SELECT bloom_filter(arrow_cast(id, 'UInt16'), 500, 1e-6) FROM t WHERE id % 2 = 1")
-            .await
-            .unwrap();
-    std::fs::write(folder.join("ids.bloom"), ids).unwrap();
-    let found = run(&cli, folder, &["check", "--integers", "ids.bloom", "ids.txt"]);
-    assert_eq!(found, lines(&mut (1..1000).step_by(2).map(|id: i32| id.to_string())));
-}
-
-#[tokio::test]
-async fn sql_reads_what_the_cli_writes() {
-    let Some(cli) = cli() else { return };
-    let context = with_keys().await;
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    let even: String = some_keys().step_by(2).map(|key| key + "\n").collect();
-    std::fs::write(folder.join("even.txt"), even).unwrap();
-    let ids: String = (0..1000).step_by(5).map(|id| format!("{id}\n")).collect();
-    std::fs::write(folder.join("ids.txt"), ids).unwrap();
-
-    let build = ["build", "-q", "--fpr", "1e-6"];
-    run(&cli, folder, &[&build[..], &["--keys", "500", "-o", "even.bloom", "even.txt"]].concat());
-    let even = std::fs::read(folder.join("even.bloom")).unwrap();
-    let of_sql =
-        filter(&context, "SELECT bloom_filter(url, 500, 1e-6) FROM t WHERE id % 2 = 0").await.unwrap();
-    assert_eq!(BloomFilter::from_standalone(&even).unwrap(), BloomFilter::from_standalone(&of_sql).unwrap());
-    register_one(&context, "even", even);
-    let wrong = "SELECT count(*) FROM t, even WHERE bloom_contains(filter, url) <> (id % 2 = 0)";
-    assert_eq!(count(&context, wrong).await.unwrap(), 0);
-
-    // Filters of one size unite, whoever made them.
-    register_one(
-        &context,
-        "odd",
-        filter(&context, "SELECT bloom_filter(url, 500, 1e-6) FROM t WHERE id % 2 = 1").await.unwrap(),
-    );
-    let lost = "SELECT count(*) FROM t WHERE NOT bloom_contains(
-        (SELECT bloom_filter_union(filter) FROM (SELECT filter FROM even UNION ALL SELECT filter FROM odd)), url)";
-    assert_eq!(count(&context, lost).await.unwrap(), 0);
-
-    run(&cli, folder, &[&build[..], &["--integers", "-o", "ids.bloom", "ids.txt"]].concat());
-    register_one(&context, "ids", std::fs::read(folder.join("ids.bloom")).unwrap());
-    let wrong = "SELECT count(*) FROM t, ids WHERE bloom_contains(filter, id) <> (id % 5 = 0)";
-    assert_eq!(count(&context, wrong).await.unwrap(), 0);
+        std::fs::write(folder.join("sql.bloom"), of_sql).unwrap();
+        run(&cli, folder, &["info", "sql.bloom"]);
+        assert_eq!(run(&cli, folder, &[&["check", "sql.bloom", "all.txt"], option].concat()), even);
+        context.deregister_table("f").unwrap();
+        register_one(&context, "f", of_cli);
+        let wrong =
+            format!("SELECT count(*) FROM t, f WHERE bloom_contains(filter, {column}) <> (id % 2 = 0)");
+        assert_eq!(count(&context, &wrong).await.unwrap(), 0);
+        // Filters of one size unite, whoever made them.
+        let lost = format!(
+            "SELECT count(*) FROM t WHERE NOT bloom_contains(
+                 (SELECT bloom_filter_union(filter) FROM (SELECT filter FROM f UNION ALL {sql} = 1)), {column})"
+        );
+        assert_eq!(count(&context, &lost).await.unwrap(), 0);
+    }
 }
