@@ -10,31 +10,10 @@ use arrow::datatypes::DataType;
 use datafusion::datasource::MemTable;
 use datafusion::error::Result;
 use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
-use datafusion::prelude::SessionContext;
+use datafusion::prelude::{ParquetReadOptions, SessionContext};
+use tempfile::TempDir;
 
-use crate::common::{lines, runtime, session};
-
-/// Random numbers, which follow from the seed.
-struct Random {
-    seed: u64,
-    draws: u64,
-}
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.draws += 1;
-        bloomline::hash_key(self.draws, self.seed) % limit
-    }
-
-    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len() as u64) as usize]
-    }
-
-    /// A part of a list with semicolons.
-    fn part<'a>(&mut self, list: &'a str) -> &'a str {
-        self.of(&list.split(';').collect::<Vec<_>>()).trim()
-    }
-}
+use crate::common::{Random, lines, runtime, session, write_parquet};
 
 /// A table whose keys are in columns of several types, with nulls, duplicates and a hot key. `v` numbers the rows.
 fn table(random: &mut Random, types: [DataType; 5]) -> Arc<MemTable> {
@@ -241,7 +220,7 @@ async fn compare(seeds: std::ops::Range<u64>) -> [u64; 4] {
     let mut counts = [0; 4];
     let mut folders = Vec::new();
     for seed in seeds {
-        let mut random = Random { seed, draws: 0 };
+        let mut random = Random::new(seed);
         let tables = tables(&mut random);
         let kind = random.of(&[0, 0, 1, 2]);
         let sql = query(&mut random);
@@ -277,20 +256,13 @@ async fn compare(seeds: std::ops::Range<u64>) -> [u64; 4] {
     counts
 }
 
-/// Writes tables to two Parquet files each, from which they are read from then on.
-async fn read_from_files(sessions: &[SessionContext; 2], tables: &[&str], folder: &tempfile::TempDir) {
+/// Writes tables to Parquet files, from which they are read from then on.
+async fn read_from_files(sessions: &[SessionContext; 2], tables: &[&str], folder: &TempDir) {
     for name in tables {
-        let path = folder.path().join(name);
-        let path = path.to_str().unwrap();
-        for part in [0, 1] {
-            let rows = format!("SELECT * FROM {name} WHERE v % 2 = {part}");
-            let copy = format!("COPY ({rows}) TO '{path}/{part}.parquet'");
-            sessions[0].sql(&copy).await.unwrap().collect().await.unwrap();
-        }
+        let path = write_parquet(&sessions[0], name, "v", folder).await;
         for context in sessions {
             context.deregister_table(*name).unwrap();
-            let options = datafusion::prelude::ParquetReadOptions::default();
-            context.register_parquet(*name, path, options).await.unwrap();
+            context.register_parquet(*name, &path, ParquetReadOptions::default()).await.unwrap();
         }
     }
 }

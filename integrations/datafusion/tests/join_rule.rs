@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{lines, rows, session, with_functions};
+use crate::common::{lines, rows, session, with_functions, write_parquet};
 use bloomline_datafusion::{JoinFilterCodec, register_join_filters};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
@@ -11,6 +11,7 @@ use datafusion_proto::bytes::{
     physical_plan_from_bytes_with_extension_codec, physical_plan_to_bytes_with_extension_codec,
 };
 use datafusion_proto::physical_plan::{ComposedPhysicalExtensionCodec, DefaultPhysicalExtensionCodec};
+use tempfile::TempDir;
 
 /// A session with the tables `small (sk, sv)`, of `small` rows, and `large (lk, lv)`, of 2000. The rule acts wherever
 /// it may.
@@ -35,14 +36,10 @@ async fn add_tables(context: &SessionContext, small: usize) {
 }
 
 /// The tables `small_file` and `large_file`, each of two Parquet files.
-async fn files(context: &SessionContext) -> tempfile::TempDir {
+async fn files(context: &SessionContext) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (table, key) in [("small", "sv"), ("large", "lk")] {
-        let path = folder.path().join(table).to_str().unwrap().to_owned();
-        for part in [0, 1] {
-            let part = format!("(SELECT * FROM {table} WHERE {key} % 2 = {part}) TO '{path}/{part}.parquet'");
-            rows(context, &format!("COPY {part}")).await.unwrap();
-        }
+        let path = write_parquet(context, table, key, &folder).await;
         let options = ParquetReadOptions::default();
         context.register_parquet(format!("{table}_file"), path, options).await.unwrap();
     }
@@ -249,6 +246,9 @@ async fn plans_travel_with_the_codec() {
     let task = context.task_ctx();
     let back = physical_plan_from_bytes_with_extension_codec(&bytes, &task, &codec).unwrap();
     assert_eq!(displayable(back.as_ref()).indent(true).to_string(), text);
+    assert_eq!(physical_plan_to_bytes_with_extension_codec(Arc::clone(&back), &codec).unwrap(), bytes);
+    let options = b" 0.95 65536 4194304 0.01 0"; // max_share, sample_rows, max_bytes and fpr, and the key's column
+    assert!(bytes.windows(options.len()).any(|window| window == options), "{bytes:?}");
     let answer = collect(back, Arc::clone(&task)).await.unwrap();
     assert_eq!(lines(&answer), lines(&collect(plan, Arc::clone(&task)).await.unwrap()));
 

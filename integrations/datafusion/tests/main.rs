@@ -12,5 +12,6 @@ mod limits;
 mod partitions;
 mod proto;
 mod random;
+mod refused;
 mod registered;
 mod sql;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{count, rows, session, value, with_functions};
+use crate::common::{count, hex, rows, session, value, with_functions};
 use arrow::array::{AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::Int64Type;
 use bloomline::BloomFilter;
@@ -71,6 +71,11 @@ async fn a_name_stands_for_its_filter() {
         let before = answer.schema().field(0).name().clone();
         assert_eq!(before, *answer.collect().await.unwrap()[0].schema().field(0).name());
         assert_eq!(before, "bloom_contains('crawled',t.id)");
+        // Nor do names of columns consist of a literal filter's bytes.
+        let literal = hex(&filter_of(0..50).to_standalone());
+        let frame = context.sql(&format!("SELECT bloom_contains(x'{literal}', id) FROM t")).await.unwrap();
+        let column = frame.into_optimized_plan().unwrap().schema().field(0).name().clone();
+        assert!(column.starts_with("bloom_contains(<") && column.len() < 60, "{column}");
     }
 }
 

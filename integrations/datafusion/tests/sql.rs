@@ -7,8 +7,7 @@ use crate::common::{register, session};
 use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use bloomline::sizing::standard::StandardSizing;
-use bloomline::variants::{CountingBloomFilter, StandardBloomFilter};
+use bloomline::sstable::FilterPolicy;
 use bloomline::{BloomFilter, Sizing};
 use datafusion::common::DFSchema;
 use datafusion::error::DataFusionError;
@@ -36,15 +35,11 @@ macro_rules! files {
 
 files!(
     build: 2,
-    constants: 1,
-    damage: 1,
-    keys: 1,
     lookups: 2,
     other_functions: 1,
     predicates: 2,
     prepared: 1,
     probes: 2,
-    refused_keys: 1,
     union: 2,
     views: 2,
 );
@@ -104,47 +99,28 @@ impl Session {
     }
 }
 
-/// The table `made (name, filter)`, of filters that SQL cannot make. `bloom_contains` reads only `good`, `seeded`,
-/// `four_probes` and `modules`, which have the keys `ant` and `bee`, and `full`, where every bit is set.
+/// The table `made (name, filter)`, of filters that SQL cannot make: all with the keys `ant` and `bee`, and `full` with
+/// every bit set.
 fn made_by_rust() -> [(&'static str, ArrayRef); 2] {
-    let keys = ["ant", "bee"];
-    let filled = |mut filter: BloomFilter| {
-        filter.extend(keys);
-        filter
-    };
-    let good = filled(BloomFilter::with_blocks(12, 7).unwrap()).to_standalone();
-    let seeded = BloomFilter::with_blocks(12, 7).unwrap().with_seed(0x5eed).unwrap();
+    let modules = Sizing::new(12, 5).unwrap().with_modules(3).unwrap();
     let mut full = BloomFilter::with_blocks(1, 7).unwrap();
     full.extend(0..10_000);
-    let mut standard = StandardBloomFilter::with_sizing(StandardSizing::new(1000, 7).unwrap()).unwrap();
-    let mut counting = CountingBloomFilter::with_sizing(Sizing::new(12, 7).unwrap()).unwrap();
-    let modules = Sizing::new(12, 5).unwrap().with_modules(3).unwrap();
-    for key in keys {
-        standard.insert(key);
-        counting.insert(key);
-    }
-    let changed = |at: usize| {
-        let mut bytes = good.clone();
-        bytes[at] ^= 1;
-        bytes
-    };
-    let footer = good.len() - 64;
-    let rows = [
-        ("good", good.clone()),
-        ("seeded", filled(seeded).to_standalone()),
-        ("four_probes", filled(BloomFilter::with_blocks(12, 4).unwrap()).to_standalone()),
-        ("full", full.to_standalone()),
-        ("modules", filled(BloomFilter::with_sizing(modules).unwrap()).to_standalone()),
-        ("standard", standard.to_standalone()),
-        ("counting", counting.to_standalone()),
-        ("no_bytes", vec![]),
-        ("cut", good[..100].to_vec()),
-        ("cut_by_a_lane", good[8..].to_vec()),
-        ("flipped_bit", changed(100)),
-        ("flipped_footer", changed(footer + 16)),
-        ("flipped_version", changed(footer + 40)),
-    ];
-    let (names, filters): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+    let mut short = vec![];
+    FilterPolicy::with_bits_per_key(20.0).unwrap().create_filter(["ant", "bee"], &mut short);
+    let (names, filters): (Vec<_>, Vec<_>) = [
+        ("good", BloomFilter::with_blocks(12, 7).unwrap()),
+        ("seeded", BloomFilter::with_blocks(12, 7).unwrap().with_seed(0x5eed).unwrap()),
+        ("four_probes", BloomFilter::with_blocks(12, 4).unwrap()),
+        ("full", full),
+        ("modules", BloomFilter::with_sizing(modules).unwrap()),
+        ("short", BloomFilter::from_compact(&short).unwrap()),
+    ]
+    .map(|(name, mut filter)| {
+        filter.extend(["ant", "bee"]);
+        (name, filter.to_standalone())
+    })
+    .into_iter()
+    .unzip();
     [
         ("name", Arc::new(StringArray::from(names))),
         ("filter", Arc::new(BinaryArray::from_iter_values(filters))),

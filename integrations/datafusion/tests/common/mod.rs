@@ -9,6 +9,7 @@ use arrow::util::pretty::pretty_format_batches;
 use bloomline::BloomFilter;
 use datafusion::error::Result;
 use datafusion::prelude::{SessionConfig, SessionContext};
+use tempfile::TempDir;
 
 /// Planning is recursive, and a debug build of it overflows tokio's stacks of 2 MiB.
 pub fn runtime() -> tokio::runtime::Runtime {
@@ -70,6 +71,16 @@ pub fn register<const N: usize>(context: &SessionContext, table: &str, columns: 
     context.register_batch(table, RecordBatch::try_from_iter(columns).unwrap()).unwrap();
 }
 
+/// Copies a table to two Parquet files in the folder. `key` tells which row is in which file.
+pub async fn write_parquet(context: &SessionContext, table: &str, key: &str, folder: &TempDir) -> String {
+    let path = folder.path().join(table).to_str().unwrap().to_owned();
+    for part in [0, 1] {
+        let rows_of = format!("SELECT * FROM {table} WHERE {key} % 2 = {part}");
+        rows(context, &format!("COPY ({rows_of}) TO '{path}/{part}.parquet'")).await.unwrap();
+    }
+    path
+}
+
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -87,4 +98,30 @@ pub fn built(expected_keys: usize, fpr: f64, hashes: impl IntoIterator<Item = u6
         filter.insert_hash(hash);
     }
     filter.to_standalone()
+}
+
+/// Random numbers, which follow from the seed.
+pub struct Random {
+    seed: u64,
+    draws: u64,
+}
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self { seed, draws: 0 }
+    }
+
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.draws += 1;
+        bloomline::hash_key(self.draws, self.seed) % limit
+    }
+
+    pub fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize]
+    }
+
+    /// A part of a list with semicolons.
+    pub fn part<'a>(&mut self, list: &'a str) -> &'a str {
+        self.of(&list.split(';').collect::<Vec<_>>()).trim()
+    }
 }

@@ -34,9 +34,8 @@ const FIRST_2: Extractor = Extractor("first 2", first::<2>);
 const FIRST_3: Extractor = Extractor("first 3", first::<3>);
 const FIRST_4: Extractor = Extractor("first 4", first::<4>);
 
-const EXTRACTORS: [Extractor; 10] = [
+const EXTRACTORS: [Extractor; 9] = [
     Extractor("first 0", first::<0>),
-    Extractor("first 1", first::<1>),
     FIRST_3,
     Extractor("nothing", |_, _| None),
     Extractor("to the first slash", |bytes, _| bytes.iter().position(|&byte| byte == b'/').map(|at| at + 1)),
@@ -61,20 +60,31 @@ enum Kind {
 
 const KINDS: [Kind; 2] = [Kind::Blocked, Kind::Standard];
 
-fn policy(kind: Kind, bits_per_key: f64, extractor: Extractor, whole_keys: bool) -> Arc<dyn FilterPolicy> {
-    let extractor = Arc::new(extractor);
-    match kind {
-        Kind::Blocked => Bloomline::with_bits_per_key(bits_per_key)
-            .unwrap()
-            .with_prefix_extractor(extractor)
-            .with_whole_key_filtering(whole_keys)
-            .into(),
-        Kind::Standard => BloomlineStandard::with_bits_per_key(bits_per_key)
-            .unwrap()
-            .with_whole_key_filtering(whole_keys)
-            .with_prefix_extractor(extractor)
-            .into(),
+/// A policy, and its count of unusable filters.
+fn counted(
+    kind: Kind,
+    bits_per_key: f64,
+    extractor: Option<Extractor>,
+    whole_keys: bool,
+) -> (Arc<dyn FilterPolicy>, Box<dyn Fn() -> u64>) {
+    macro_rules! policy {
+        ($kind:ident) => {{
+            let mut policy =
+                $kind::with_bits_per_key(bits_per_key).unwrap().with_whole_key_filtering(whole_keys);
+            if let Some(extractor) = extractor {
+                policy = policy.with_prefix_extractor(Arc::new(extractor));
+            }
+            (policy.clone().into(), Box::new(move || policy.unusable_filters()))
+        }};
     }
+    match kind {
+        Kind::Blocked => policy!(Bloomline),
+        Kind::Standard => policy!(BloomlineStandard),
+    }
+}
+
+fn policy(kind: Kind, bits_per_key: f64, extractor: Extractor, whole_keys: bool) -> Arc<dyn FilterPolicy> {
+    counted(kind, bits_per_key, Some(extractor), whole_keys).0
 }
 
 /// The filter of distinct entries.
@@ -121,36 +131,28 @@ fn check_sst(kind: Kind, bits_per_key: f64, extractor: Extractor, whole_keys: bo
             kinds.iter().cycle().skip(i % 3).take(1 + i / 3 % 3).map(|kind| (key.clone(), kind.clone()))
         })
     };
-    let filter = built(&*policy, versions());
-    let bytes = encoded(&*filter);
     let prefixes = keys
         .iter()
         .filter_map(|key| Some(key.slice(..extractor.1(key, false).filter(|&len| len <= key.len())?)));
     let entries = prefixes.chain(keys.iter().filter(|_| whole_keys).cloned()).collect();
-    assert_eq!(bytes, filter_of(kind, bits_per_key, &entries), "{of}");
+    let bytes = filter_of(kind, bits_per_key, &entries);
+    let mut builder = policy.builder();
+    let [filter, again] = [(); 2].map(|()| built(&mut *builder, versions()));
+    assert_eq!((encoded(&*filter), encoded(&*again)), (bytes.clone(), bytes.clone()), "{of}");
 
-    // Keys are sorted. If they were not, repeats would count twice, and nothing would be lost.
-    let mut unsorted: Vec<_> = versions().collect();
-    unsorted.sort_by_key(|(key, _)| mix(key.len() as u64 + u64::from(key.last().copied().unwrap_or(0))));
-    let (unsorted, other_bits) = (built(&*policy, unsorted), self::policy(kind, 7.0, extractor, whole_keys));
-    for filter in [&filter, &filter.clamp_allocated_size(), &other_bits.decode(&bytes), &unsorted] {
+    let other_bits = self::policy(kind, 7.0, extractor, whole_keys);
+    for filter in [&filter, &filter.clamp_allocated_size(), &other_bits.decode(&bytes)] {
         for key in keys {
             assert!(might_match(&**filter, key.clone()), "{key:?} of {of}");
             for start in starts(key) {
                 assert!(might_start(&**filter, start.clone()), "start {start:?} of {of}");
             }
         }
-        assert!(filter.might_match(&FilterQuery::range(Bound::Unbounded, Bound::Excluded("c".into()))));
     }
+    let footer = if let Kind::Standard = kind { 64 } else { 0 };
+    let size = (bytes.len() - footer).next_multiple_of(64);
     for filter in [&filter.clamp_allocated_size(), &other_bits.decode(&bytes)] {
-        assert_eq!((encoded(&**filter), filter.size()), (bytes.clone(), memory_of(kind, &bytes)));
-    }
-}
-
-fn memory_of(kind: Kind, bytes: &[u8]) -> usize {
-    match kind {
-        Kind::Blocked => bytes.len().next_multiple_of(64),
-        Kind::Standard => (bytes.len() - 64).next_multiple_of(64),
+        assert_eq!((encoded(&**filter), filter.size()), (bytes.clone(), size));
     }
 }
 
@@ -180,125 +182,68 @@ fn filters_have_every_key_and_every_prefix_once() {
     }
 }
 
-/// Keys of each prefix.
-fn of_prefix(prefix: u64, n: u64) -> Bytes {
-    format!("{:08x}-{n}", mix(prefix) as u32).into()
-}
-
-#[test]
-fn absent_keys_and_prefixes_are_mostly_rejected() {
-    const PREFIXES: u64 = 2_000;
-    let value = || ValueDeletable::Value("v".into());
-    for kind in KINDS {
-        for whole_keys in [true, false] {
-            let policy = policy(kind, 10.0, Extractor("first 8", first::<8>), whole_keys);
-            let filter = built(&*policy, (0..PREFIXES).map(|prefix| (of_prefix(prefix, 0), value())));
-            let found = |is_found: &dyn Fn(Bytes) -> bool| {
-                (PREFIXES..2 * PREFIXES).filter(|&prefix| is_found(of_prefix(prefix, 0))).count()
-            };
-            for count in [
-                found(&|key| might_start(&*filter, key.slice(..8))),
-                found(&|key| might_start(&*filter, key)),
-                found(&|key| might_match(&*filter, key)),
-            ] {
-                assert!(count < 50, "{kind:?} {whole_keys} {count}");
-            }
-            assert!(might_start(&*filter, of_prefix(PREFIXES, 0).slice(..7)), "no prefix");
-            // A prefix that is present, of a key that is not.
-            let found = (0..PREFIXES).filter(|&prefix| might_match(&*filter, of_prefix(prefix, 9))).count();
-            assert!(if whole_keys { found < 50 } else { found == PREFIXES as usize }, "{kind:?} {found}");
-        }
-    }
-}
-
-#[test]
-fn a_builder_that_is_used_again_adds_prefixes_again() {
-    for kind in KINDS {
-        let mut builder = policy(kind, 10.0, FIRST_3, false).builder();
-        for _ in 0..2 {
-            let key = Bytes::from("abcd");
-            let value = ValueDeletable::Tombstone;
-            builder.add_entry(&RowEntry { key, value, seq: 1, create_ts: None, expire_ts: None });
-            let filter = builder.build();
-            assert!(might_start(&*filter, "abc".into()) && !might_start(&*filter, "abd".into()));
-        }
-        assert!(!might_start(&*builder.build(), "abc".into()), "it is empty after it has built");
-    }
-}
-
 #[test]
 fn names_differ_with_the_extractor_and_with_whole_keys() {
-    let without = |whole_keys| -> Policies {
-        vec![
-            bloomline().with_whole_key_filtering(whole_keys).into(),
-            BloomlineStandard::with_bits_per_key(10.0).unwrap().with_whole_key_filtering(whole_keys).into(),
-        ]
-    };
     // SlateDB's own policy has one name for `x:wh=0`, and for `x` without whole keys.
     let hostile =
         ["x", "x:wh=0", "", ":", ":wh=0", ":p=", "x:p=x", ":p=x", "wh=0:p=x", "bloomline.Standard2"];
     let mut names = BTreeSet::new();
-    for whole_keys in [true, false] {
-        let with = KINDS.iter().flat_map(|kind| {
-            hostile.map(|name| policy(*kind, 10.0, Extractor(name, first::<2>), whole_keys))
-        });
-        for policy in with.chain(without(whole_keys)) {
-            assert!(names.insert(policy.name().to_string()), "{}", policy.name());
+    for (kind, base) in KINDS.into_iter().zip(["bloomline.BlockedBloom2", "bloomline.Standard2"]) {
+        for (whole_keys, wh) in [(true, ""), (false, ":wh=0")] {
+            let extractors = hostile.map(|name| Some(Extractor(name, first::<2>)));
+            for extractor in extractors.into_iter().chain([None]) {
+                let policy = counted(kind, 10.0, extractor, whole_keys).0;
+                // Databases have these.
+                let prefix = extractor.map(|extractor| format!(":p={}", extractor.0)).unwrap_or_default();
+                assert_eq!(policy.name(), format!("{base}{wh}{prefix}"));
+                assert!(names.insert(policy.name().to_string()), "{}", policy.name());
+                assert_eq!(policy.supports_prefix_queries(), extractor.is_some());
+                assert!(!policy.supports_range_queries());
+            }
         }
     }
-    // Databases have these.
-    let expected = ["", ":p=x", ":wh=0", ":wh=0:p=x"].map(|suffix| {
-        ["bloomline.BlockedBloom2", "bloomline.Standard2"].map(|base| format!("{base}{suffix}"))
-    });
-    assert!(expected.as_flattened().iter().all(|name| names.contains(name)), "{names:?}");
-    assert_eq!(without(true)[0].name(), OURS);
-
+    assert_eq!(bloomline().name(), OURS);
     let again = bloomline()
         .with_prefix_extractor(Arc::new(FIRST_2))
         .with_whole_key_filtering(false)
         .with_prefix_extractor(Arc::new(FIRST_3))
         .with_whole_key_filtering(true);
     assert_eq!(again.name(), "bloomline.BlockedBloom2:p=first 3");
-    assert!(again.supports_prefix_queries() && !again.supports_range_queries());
-    assert!(policy(Kind::Standard, 10.0, FIRST_2, true).supports_prefix_queries());
 }
 
-#[test]
-fn without_whole_keys_and_prefixes_everything_is_possibly_present() {
-    let policy = bloomline().with_whole_key_filtering(false);
-    for filter in [built(&policy, keys(10)), policy.decode(&[])] {
-        assert!(might_match(&*filter, "not there".into()) && might_start(&*filter, "not there".into()));
-    }
-    assert_eq!(encoded(&*built(&policy, keys(10))).len(), 9);
-    assert!(!policy.supports_prefix_queries());
-    assert_eq!(policy.unusable_filters(), 0, "these queries need no filter");
-}
-
+/// A filter that cannot answer a query keeps everything, and need not be usable. The others are counted.
 #[test]
 fn unusable_filters_are_counted_when_a_filter_could_have_answered() {
-    for (whole_keys, expected) in [(true, [1, 1, 1, 0, 0]), (false, [1, 1, 0, 0, 0])] {
-        let blocked =
-            bloomline().with_prefix_extractor(Arc::new(FIRST_4)).with_whole_key_filtering(whole_keys);
-        let standard = BloomlineStandard::with_bits_per_key(10.0)
-            .unwrap()
-            .with_prefix_extractor(Arc::new(FIRST_4))
-            .with_whole_key_filtering(whole_keys);
-        let queries = [
-            FilterQuery::prefix("abcde".into()),
-            FilterQuery::point("abcde".into()),
-            FilterQuery::point("abc".into()),
-            FilterQuery::prefix("abc".into()),
-            FilterQuery::range(Bound::Unbounded, Bound::Unbounded),
-        ];
-        for (query, expected) in queries.iter().zip(expected) {
-            assert!(blocked.decode(b"no filter").might_match(query));
-            assert!(standard.decode(b"no filter").might_match(query));
-            let counted = |before: u64, after: u64| assert_eq!(after - before, expected, "{query:?}");
-            let before = (blocked.unusable_filters(), standard.unusable_filters());
-            assert!(blocked.decode(&[]).clamp_allocated_size().might_match(query));
-            assert!(standard.decode(&[]).clamp_allocated_size().might_match(query));
-            counted(before.0, blocked.unusable_filters());
-            counted(before.1, standard.unusable_filters());
+    let (point, prefix) = (FilterQuery::point, FilterQuery::prefix);
+    let range = FilterQuery::range(Bound::Unbounded, Bound::Excluded("abcde".into()));
+    let [long, short] = ["abcde", "abc"].map(Bytes::from);
+    let queries = [prefix(long.clone()), point(long), point(short.clone()), prefix(short), range];
+    for (extractor, whole_keys, answers) in [
+        (Some(FIRST_4), true, [true, true, true, false, false]),
+        (Some(FIRST_4), false, [true, true, false, false, false]),
+        (None, true, [false, true, true, false, false]),
+        (None, false, [false; 5]),
+    ] {
+        for kind in KINDS {
+            let (policy, unusable) = counted(kind, 10.0, extractor, whole_keys);
+            let usable = built(&mut *policy.builder(), keys(10));
+            let neighbour = [&key(0)[..4], b"/"].concat().into();
+            assert_eq!(
+                usable.might_match(&point(neighbour)),
+                !whole_keys,
+                "an absent key of a present prefix"
+            );
+            for (query, answers) in queries.iter().zip(answers) {
+                assert_eq!(usable.might_match(query), !answers, "{query:?}");
+                assert_eq!(unusable(), 0);
+                let (policy, unusable) = counted(kind, 10.0, extractor, whole_keys);
+                for bytes in [&b"no filter"[..], &[]] {
+                    let filter = policy.decode(bytes);
+                    assert!(filter.might_match(query) && filter.clamp_allocated_size().might_match(query));
+                    assert_eq!((filter.size(), encoded(&*filter)), (0, vec![]));
+                }
+                assert_eq!(unusable(), if answers { 4 } else { 0 }, "{query:?}");
+            }
         }
     }
 }
@@ -337,24 +282,17 @@ async fn check_scans(model: &Model, reader: &DbReader, step: usize, of: &str) ->
     Ok(())
 }
 
-fn own_prefixes() -> Policies {
-    vec![Arc::new(BloomFilterPolicy::new(10).with_prefix_extractor(Arc::new(FIRST_3)))]
-}
-
-const OF_X: Extractor = Extractor("x", first::<3>);
-const OF_X_WH_0: Extractor = Extractor("x:wh=0", first::<2>);
-
 #[tokio::test]
 async fn scans_and_gets_find_everything_when_extractors_change() -> Result<(), Error> {
     let all: [Named; 6] = [
         ("bloomline", ours),
         ("first 2", || vec![policy(Kind::Blocked, 10.0, FIRST_2, true)]),
-        ("x", || vec![policy(Kind::Blocked, 10.0, OF_X, false)]),
-        ("x:wh=0", || vec![policy(Kind::Blocked, 10.0, OF_X_WH_0, true)]),
+        ("x", || vec![policy(Kind::Blocked, 10.0, Extractor("x", first::<3>), false)]),
+        ("x:wh=0", || vec![policy(Kind::Blocked, 10.0, Extractor("x:wh=0", first::<2>), true)]),
         ("standard, first 3, and bloomline, first 2", || {
             vec![policy(Kind::Standard, 10.0, FIRST_3, false), policy(Kind::Blocked, 5.0, FIRST_2, true)]
         }),
-        ("own", own_prefixes),
+        ("own", || vec![Arc::new(BloomFilterPolicy::new(10).with_prefix_extractor(Arc::new(FIRST_3)))]),
     ];
     change_policies(&all, async |model, reader, of| check_scans(model, reader, 151, of).await).await
 }
@@ -372,7 +310,7 @@ async fn filters_answer_scans_of_absent_prefixes() -> Result<(), Error> {
             let policy = policy(kind, 10.0, FIRST_4, whole_keys);
             let store: Store = Arc::new(InMemory::new());
             let model = database(&store, vec![policy.clone()]).await?;
-            assert_eq!(filter_names(&store).await?, vec![vec![policy.name().to_string()]; 3]);
+            assert_eq!(ssts_with_filter(&store, policy.name()).await?, [3, 3]);
             let (reader, metrics) = reader(&store, Some(vec![policy])).await?;
 
             let absent = absent_prefixes(&model);
@@ -386,20 +324,12 @@ async fn filters_answer_scans_of_absent_prefixes() -> Result<(), Error> {
             assert!(negatives >= queries * 97 / 100, "{negatives} of {queries}");
             assert_eq!(metrics.filters("false_positive", "prefix"), queries - negatives);
 
-            // Too short for the filters, which say nothing, so the scans find what there is.
-            assert_eq!(
-                rows(reader.scan_prefix("", ..).await?).await?.len(),
-                model.0.values().flatten().count()
-            );
-            assert_eq!(metrics.filters("negative", "prefix"), negatives);
-
             // Gets, by keys or by their prefixes.
             assert_eq!(metrics.queries(), 0);
             for start in &absent {
                 assert!(reader.get([start, &b"0123456789ab"[..]].concat()).await?.is_none());
             }
             assert!(metrics.negatives() >= queries * 97 / 100, "{} of {queries}", metrics.negatives());
-            check_scans(&model, &reader, 11, "a database with prefixes").await?;
             reader.close().await?;
         }
     }
