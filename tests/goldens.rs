@@ -266,6 +266,11 @@ fn opened(reader: &str, bytes: &[u8], keys: &[Vec<u8>]) -> Vec<Result<bool, Erro
     let in_filter = |filter: BloomFilter| in_view(filter.as_view());
     let in_owned = |view: OwnedView<&[u8]>| in_view(view.as_view());
     let in_bank = |view: BankView<&[u8]>| keys.iter().all(|key| view.find(key, &mut SlotBitmap::new()));
+    macro_rules! in_variant {
+        ($filter:ty) => {
+            <$filter>::from_standalone(bytes).map(|filter| keys.iter().all(|key| filter.contains(key)))
+        };
+    }
     match reader {
         "compact" => vec![
             BloomView::from_compact(bytes).map(in_view),
@@ -280,22 +285,10 @@ fn opened(reader: &str, bytes: &[u8], keys: &[Vec<u8>]) -> Vec<Result<bool, Erro
                 .and_then(|view| verified(view.as_view()).map(in_view)),
             BloomFilter::from_standalone(bytes).map(in_filter),
         ],
-        "standard" => {
-            let filter = StandardBloomFilter::from_standalone(bytes);
-            vec![filter.map(|filter| keys.iter().all(|key| filter.contains(key)))]
-        }
-        "counting" => {
-            let filter = CountingBloomFilter::from_standalone(bytes);
-            vec![filter.map(|filter| keys.iter().all(|key| filter.contains(key)))]
-        }
-        "scalable" => {
-            let filter = ScalableBloomFilter::from_standalone(bytes);
-            vec![filter.map(|filter| keys.iter().all(|key| filter.contains(key)))]
-        }
-        "frontier" => {
-            let frontier = Frontier::<Vec<u8>>::from_standalone(bytes);
-            vec![frontier.map(|frontier| keys.iter().all(|key| frontier.contains(key)))]
-        }
+        "standard" => vec![in_variant!(StandardBloomFilter)],
+        "counting" => vec![in_variant!(CountingBloomFilter)],
+        "scalable" => vec![in_variant!(ScalableBloomFilter)],
+        "frontier" => vec![in_variant!(Frontier::<Vec<u8>>)],
         "bank" => vec![
             BankView::from_standalone(bytes).map(in_bank),
             BankView::from_standalone_unverified(bytes)
