@@ -841,6 +841,6 @@ test("an unbuilt page names the command that builds it", async (t) => {
   const page = await browser.newPage();
   t.after(() => page.close());
   await page.goto(pathToFileURL(join(folder, "index.html")).href);
-  assert.ok(await page.getByText("npm --prefix js run page").isVisible());
+  assert.ok(await page.getByText("npm --prefix bindings/js run page").isVisible());
   assert.ok(!(await page.locator("main").isVisible()));
 });
