@@ -23,6 +23,7 @@ release() {
     step c_archive
 
     step pack_crates
+    step bill_of_materials
     RUSTDOCFLAGS="--cfg docsrs -D warnings" step unstable in_package bloomline doc --no-deps --all-features
     for crate in $(scripts/publish list); do
         # Some tests of the command read the goldens, which only the library's package has.
@@ -50,6 +51,15 @@ pack_crates() {
         patches+=(--config "patch.crates-io.${unpacked##*/}.path='$unpacked'")
     done
     diff <(ls "$scratch/unpacked") <(scripts/publish list | sort)
+}
+
+# Of the command, which the archives contain.
+bill_of_materials() {
+    install_cargo cargo-cyclonedx || { skip "the bill of materials" "cargo-cyclonedx could not be installed"; return; }
+    cargo cyclonedx --quiet --format json --spec-version 1.5 --target x86_64-unknown-linux-musl \
+        --override-filename "bloomline-$version.cdx" --manifest-path "$scratch/sources/cli/Cargo.toml"
+    mv "$scratch/sources/cli/bloomline-$version.cdx.json" "$archives"
+    (cd "$archives" && sha256sum "bloomline-$version.cdx.json" >>SHA256SUMS)
 }
 
 # `in_package NAME CARGO-ARGUMENT...`
@@ -107,6 +117,9 @@ command_archive() {
         "${run[@]}" completions "${shell%.*}" >"$folder/completions/bloomline.${shell#*.}"
     done
     archive "${folder##*/}"
+    [[ $(sed "s/{ version }/$version/g; s/{ target }/$target/g" cli/Cargo.toml) = \
+        *"/v$version/${folder##*/}.tar.gz\""*"\"${folder##*/}/{ bin }{"* ]] ||
+        { echo "cargo binstall would not find it: see cli/Cargo.toml" >&2; return 1; }
 }
 
 # The C libraries, which can be put anywhere:
