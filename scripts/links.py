@@ -105,15 +105,6 @@ def names(root):
                 yield f"{page}: there is no {path}"
 
 
-def rustdoc(root):
-    return html(root, root.glob("bloomline/**/*.html"))
-
-
-def site(root):
-    # What cargo doc wrote is checked by itself.
-    return html(root, (path for path in root.rglob("*.html") if root / "api" not in path.parents))
-
-
 def html(root, paths):
     pages = {}
     for path in sorted(paths):
@@ -126,5 +117,11 @@ def html(root, paths):
 
 if __name__ == "__main__":
     root = Path(*sys.argv[2:]).resolve()
-    faults = {"markdown": markdown, "names": names, "rustdoc": rustdoc, "site": site}[sys.argv[1]](root)
+    faults = {
+        "markdown": markdown,
+        "names": names,
+        "rustdoc": lambda root: html(root, root.glob("bloomline/**/*.html")),
+        # What cargo doc wrote is checked by itself.
+        "site": lambda root: html(root, (path for path in root.rglob("*.html") if root / "api" not in path.parents)),
+    }[sys.argv[1]](root)
     sys.exit("\n".join(faults).replace(f"{root}/", "") or None)

@@ -1,4 +1,4 @@
-# Proofs of machine code by z3, which scripts/proof/README.md explains:
+# Proofs of machine code by z3, which docs/proof.md explains:
 
 # The interpreters know the instructions that this compiler chooses. Another may choose instructions to add.
 proved_rustc=1.95.0

@@ -1,4 +1,4 @@
-"""Proves that the machine code of kernels equals the definition, for every hash and every block: README.md."""
+"""Proves that the machine code of kernels equals the definition, for every hash and every block: docs/proof.md."""
 
 import argparse
 import functools
