@@ -15,13 +15,9 @@ spark() {
         { skip "Spark" "a JDK or ps could not be installed"; return; }
     python_environment spark,test "Spark"
     SPARK_HOME=$("$bin/python" -c 'import pyspark; print(pyspark.__path__[0])')
-    step spark_jar
-    BLOOMLINE_JAR=$scratch/bloomline.jar step "$bin/python" -m pytest --quiet bindings/python/tests/test_spark.py
-}
-
-spark_jar() {
     (cd bindings/java && java_classes "$scratch/classes")
     jar --create --file "$scratch/bloomline.jar" -C "$scratch/classes" .
+    BLOOMLINE_JAR=$scratch/bloomline.jar step "$bin/python" -m pytest --quiet bindings/python/tests/test_spark.py
 }
 
 ## wheels [CPU...]             manylinux2014 and musllinux wheels for x86_64 and aarch64, in target/wheels; tests this CPU's
