@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Checks the links of the documentation, without a network: each leads to a file, and its #anchor exists there.
+"""Checks the documentation, without a network: each link leads to a file, and its #anchor exists there.
 
 links.py markdown          in the Markdown files under version control, whose code blocks must be tagged or doctests
+links.py names             the tests, checks and files that docs/testing.md and CONTRIBUTING.md name exist, and docs/testing.md
+                           names them all
 links.py rustdoc FOLDER    in the crate's pages that `cargo doc` has written to FOLDER
 links.py site FOLDER       in the pages that mdbook has written to FOLDER
 """
@@ -14,6 +16,8 @@ from urllib.parse import unquote
 
 # What begins or ends a code block, also in a quotation or a list, and its tag.
 FENCE = re.compile(r" *(?:> ?|[-*] +)*(`{3,}|~{3,}) *([^`]*?) *$")
+# A list of names after their kind.
+NAMES = re.compile(r"\b(check|fuzz)s? ((?:`[^`]+`(?:, and |, | and )?)+)".replace(" ", r"\s+"), re.I)
 LINK = re.compile(r"(?:\]\(|^ {0,3}\[[^\]]+\]: *|\b(?:href|src|srcset)=\")<?([^\s)>\"]+)")
 
 
@@ -76,13 +80,29 @@ def markdown(root):
     yield from broken_links(pages, files | {folder for file in files for folder in file.parents})
 
 
-def rustdoc(root):
-    return html(root, root.glob("bloomline/**/*.html"))
-
-
-def site(root):
-    # What cargo doc wrote is checked by itself.
-    return html(root, (path for path in root.rglob("*.html") if root / "api" not in path.parents))
+def names(root):
+    folders = {"test": "tests", "fuzz": "fuzz/fuzz_targets", "bench": "benches"}
+    known = {kind: {path.stem for path in (root / folder).glob("*.rs")} for kind, folder in folders.items()}
+    checks = "".join(path.read_text() for path in root.glob("scripts/checks/*.sh"))
+    known["check"] = set(re.findall(r"^## (\w+)", checks, re.M))
+    tracked = subprocess.check_output(["git", "ls-files", "*/tests/*", "*/src/test/*"], text=True)
+    known["tests in"] = {match[0] for match in re.finditer(r"^\S+?/tests?(?=/)", tracked, re.M)}
+    for page in (root / "docs/testing.md", root / "CONTRIBUTING.md"):
+        text = page.read_text()
+        # Without asides and the targets of links.
+        plain = re.sub(r"[\[\]]|\s*\([^()]*\)", "", text).replace("`scripts/check ", "check `")
+        named = [(kind.lower(), name) for kind, list in NAMES.findall(plain) for name in re.findall(r"`([a-z_0-9]+)", list)]
+        named += re.findall(r"--(test|bench) ([a-z_0-9]+)", text)
+        if page.name == "testing.md":
+            cells = re.findall(r"^\|.* \| (.*) \|$", NAMES.sub("", plain), re.M)
+            named += [("test", name) for cell in cells for name in re.findall(r"(?<!crate )`([a-z_0-9]+)`(?! crate)", cell)]
+            words = {word for code in re.findall("`([^`]+)`", text) for word in code.split()}
+            for kind in ("test", "fuzz", "check", "tests in"):
+                yield from (f"{page} does not name {kind} {name}" for name in sorted(known[kind] - words))
+        yield from (f"{page}: there is no {kind} {name}" for kind, name in named if name not in known[kind])
+        for path in re.findall(r"`(\.?[\w-]+/[\w./-]*|[\w-]+\.(?:rs|toml|md|py))`", text):
+            if "NAME" not in path and not (root / path).exists() and not (root / "src" / path).exists():
+                yield f"{page}: there is no {path}"
 
 
 def html(root, paths):
@@ -97,5 +117,11 @@ def html(root, paths):
 
 if __name__ == "__main__":
     root = Path(*sys.argv[2:]).resolve()
-    faults = {"markdown": markdown, "rustdoc": rustdoc, "site": site}[sys.argv[1]](root)
+    faults = {
+        "markdown": markdown,
+        "names": names,
+        "rustdoc": lambda root: html(root, root.glob("bloomline/**/*.html")),
+        # What cargo doc wrote is checked by itself.
+        "site": lambda root: html(root, (path for path in root.rglob("*.html") if root / "api" not in path.parents)),
+    }[sys.argv[1]](root)
     sys.exit("\n".join(faults).replace(f"{root}/", "") or None)

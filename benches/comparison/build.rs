@@ -1,5 +1,5 @@
-//! Compiles RocksDB's own filter twice, if `scripts/rocksdb` has fetched its source, as RocksDB's Makefile builds it
-//! for this CPU, and as Debian builds it.
+//! Compiles RocksDB's own filter twice, if `scripts/debian_source` has fetched its source, as RocksDB's Makefile
+//! builds it for this CPU, and as Debian builds it.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ fn compile() -> Result<String, String> {
     std::fs::create_dir_all(source).map_err(|error| error.to_string())?;
     println!("cargo::rerun-if-changed={}", source.display());
     if !source.join("util/bloom_impl.h").exists() {
-        return Err("its source is not in target/rocksdb: run scripts/rocksdb".to_owned());
+        return Err("its source is missing: run scripts/debian_source rocksdb target/rocksdb".to_owned());
     }
     let variable = |name| std::env::var(name).unwrap_or_default();
     if variable("TARGET") != variable("HOST") || variable("CARGO_CFG_TARGET_OS") != "linux" {

@@ -1,4 +1,4 @@
-# Proofs of machine code by z3, which scripts/proof/README.md explains:
+# Proofs of machine code by z3, which docs/proof.md explains:
 
 # The interpreters know the instructions that this compiler chooses. Another may choose instructions to add.
 proved_rustc=1.95.0
@@ -23,7 +23,7 @@ proof() {
 # Ends the check as skipped, as WHAT, if Python's packages are missing.
 proof_environment() {
     [ "$(host)" = x86_64-unknown-linux-gnu ] || { skip "$1" "the host is $(host)" && exit; }
-    new_venv && "$scratch/venv/bin/pip" install --quiet -r "$root/scripts/proof/requirements.txt" ||
+    new_venv && "$scratch/venv/bin/pip" install --quiet capstone==5.0.9 pyelftools==0.33 z3-solver==5.4.1.0 ||
         { skip "$1" "Python 3 has no venv here, or its packages could not be installed" && exit; }
 }
 

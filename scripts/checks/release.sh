@@ -15,7 +15,6 @@ release() {
     # A cold build only writes debug information and incremental state.
     export CARGO_INCREMENTAL=0 CARGO_PROFILE_{DEV,RELEASE,CAPI}_DEBUG=0
     step one_version
-    step all_crates_are_listed
 
     rm -rf "$archives"
     mkdir -p "$archives" "$scratch/stage"
@@ -24,30 +23,43 @@ release() {
     step c_archive
 
     step pack_crates
+    step bill_of_materials
     RUSTDOCFLAGS="--cfg docsrs -D warnings" step unstable in_package bloomline doc --no-deps --all-features
-    for crate in $(scripts/publish list | cut -d' ' -f2); do
+    for crate in $(scripts/publish list); do
         # Some tests of the command read the goldens, which only the library's package has.
         step in_package "$crate" test --all-features $([ "$crate" != bloomline-cli ] || echo -- --skip golden)
     done
 }
 
-# Packs each crate and unpacks it in `$scratch/unpacked`. Uncommitted changes are packed as well.
+# Packs the crates, as `cargo publish` does, and unpacks them in `$scratch/unpacked`. Uncommitted changes are packed as well.
 pack_crates() {
-    local folder name unpacked
+    local manifest file unpacked
     # In a copy, because a patch changes lock files.
     mkdir "$scratch/sources"
     copy_sources "$scratch/sources"
-    while read -r folder name; do
-        grep -q '^repository = ' "$folder/Cargo.toml" || echo "warning: $name: no \`repository\`: see docs/releasing.md" >&2
-        cargo package --quiet --allow-dirty --no-verify --target-dir "$scratch/target" "${patches[@]}" \
-            --manifest-path "$scratch/sources/$folder/Cargo.toml" --package "$name" </dev/null
-        unpacked=$scratch/unpacked/$name
+    for manifest in Cargo.toml integrations/*/Cargo.toml; do
+        cargo publish --workspace --dry-run --no-verify --allow-dirty --target-dir "$scratch/target" "${patches[@]}" \
+            --manifest-path "$scratch/sources/$manifest"
+        patches=(--config "patch.crates-io.bloomline.path='$scratch/sources'")
+    done
+    patches=()
+    for file in $(find "$scratch/target/package" -name "*.crate"); do
+        unpacked=$scratch/unpacked/$(basename "${file%-[0-9]*}")
         mkdir -p "$unpacked"
-        tar -xzf "$scratch/target/package/$name"-[0-9]*.crate --strip-components=1 -C "$unpacked"
+        tar -xzf "$file" --strip-components=1 -C "$unpacked"
         cat LICENSE-* | cmp - <(cat "$unpacked"/LICENSE-*)
-        # Or `cargo package` would build those after it with the library of an earlier run, from below the target folder.
-        patches+=(--config "patch.crates-io.$name.path='$unpacked'")
-    done < <(scripts/publish list)
+        patches+=(--config "patch.crates-io.${unpacked##*/}.path='$unpacked'")
+    done
+    diff <(ls "$scratch/unpacked") <(scripts/publish list | sort)
+}
+
+# Of the command, which the archives contain.
+bill_of_materials() {
+    install_cargo cargo-cyclonedx || { skip "the bill of materials" "cargo-cyclonedx could not be installed"; return; }
+    cargo cyclonedx --quiet --format json --spec-version 1.5 --target x86_64-unknown-linux-musl \
+        --override-filename "bloomline-$version.cdx" --manifest-path "$scratch/sources/cli/Cargo.toml"
+    mv "$scratch/sources/cli/bloomline-$version.cdx.json" "$archives"
+    (cd "$archives" && sha256sum "bloomline-$version.cdx.json" >>SHA256SUMS)
 }
 
 # `in_package NAME CARGO-ARGUMENT...`
@@ -67,11 +79,6 @@ one_version() {
     tag=$(git describe --tags --exact-match 2>/dev/null) || return 0
     [ "$tag" = "v$version" ] && grep "^## \[$version\]" CHANGELOG.md ||
         { echo "the tag is $tag: expected v$version, and its heading in CHANGELOG.md" >&2; return 1; }
-}
-
-all_crates_are_listed() {
-    git ls-files '*Cargo.toml' | xargs grep -L '^publish = false' | xargs -n 1 dirname | sort |
-        diff - <(scripts/publish list | cut -d' ' -f1 | sort)
 }
 
 # `command_archive CPU`: the command, statically linked, with its manual.
@@ -110,6 +117,9 @@ command_archive() {
         "${run[@]}" completions "${shell%.*}" >"$folder/completions/bloomline.${shell#*.}"
     done
     archive "${folder##*/}"
+    [[ $(sed "s/{ version }/$version/g; s/{ target }/$target/g" cli/Cargo.toml) = \
+        *"/v$version/${folder##*/}.tar.gz\""*"\"${folder##*/}/{ bin }{"* ]] ||
+        { echo "cargo binstall would not find it: see cli/Cargo.toml" >&2; return 1; }
 }
 
 # The C libraries, which can be put anywhere:

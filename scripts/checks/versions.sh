@@ -22,16 +22,25 @@ features() {
 
 ## versions                    the oldest supported Rust, the oldest dependencies, licences and sources of all dependencies
 versions() {
-    local workspace
     oldest_rust Cargo.toml --all-features
     oldest_rust Cargo.toml --no-default-features
     # SlateDB needs a newer one.
     oldest_rust integrations/engines/Cargo.toml --locked --features rusty-leveldb,sstable,surrealkv
     oldest_rust integrations/datafusion/Cargo.toml --locked
     oldest_dependencies
-    install_cargo cargo-deny || { skip "licences and sources" "cargo-deny could not be installed"; return; }
+    denied licenses bans sources
+}
+
+## advisories                  known vulnerabilities of all dependencies, by RustSec's database
+advisories() { denied advisories; }
+
+# `denied CARGO-DENY-CHECK...`
+denied() {
+    local workspace
+    install_cargo cargo-deny && { [ "$1" != advisories ] || cargo deny fetch db 2>/dev/null; } ||
+        { skip "$*" "cargo-deny or its database could not be downloaded"; return; }
     for workspace in . integrations/engines integrations/datafusion bindings/js/wasm bindings/python; do
-        step cargo deny --manifest-path "$workspace/Cargo.toml" --workspace --config .cargo/deny.toml check licenses bans sources
+        step cargo deny --manifest-path "$workspace/Cargo.toml" --workspace --config .cargo/deny.toml check "$@"
     done
 }
 

@@ -82,7 +82,8 @@ class Machine(machine.Machine):
 
     def condition(self):
         lower, equal = self.flags
-        return {arm64.ARM64_CC_EQ: equal, arm64.ARM64_CC_NE: Not(equal), arm64.ARM64_CC_LO: lower}[self.instruction.cc]
+        return {arm64.ARM64_CC_EQ: equal, arm64.ARM64_CC_NE: Not(equal), arm64.ARM64_CC_LO: lower,
+                arm64.ARM64_CC_HS: Not(lower)}[self.instruction.cc]
 
     def step(self, name, operands):
         first = operands[0] if operands else None

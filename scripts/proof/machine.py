@@ -1,15 +1,19 @@
-"""What the interpreters of machine code share. They run it on symbols, along one path: neither the hash nor the block
-may choose it."""
+"""What the interpreters of machine code share. They run it on symbols, along one path: the hash and the block may choose
+between two."""
 
 from elftools.elf.elffile import ELFFile
-from z3 import BitVec, BitVecVal, BoolVal, Concat, Extract, If, LShR, Solver
-from z3 import is_bv_value, is_false, is_true, sat, simplify, unknown
+from z3 import BitVec, BitVecVal, BoolVal, Concat, Extract, If, LShR, Not, Solver
+from z3 import is_bv_value, sat, simplify, unknown
 
 # Where the stack begins, the filter's own fields are, and the block of the hash is.
 STACK, FILTER, BLOCK = 0x7FFF_0000_0000, 0x1000_0000_0000, 0x2000_0000_0000
-FILTER_BYTES = 64
+FILTER_BYTES = 72
+# Of a filter with one module.
+N_BLOCKS = BitVec("number of blocks", 64)
 RETURN = 0xFFFF_FFFF_FFFF_0000
 RELATIVE = (8, 1027)  # relocations by the address that the program is loaded at, of x86-64 and AArch64
+# Whether the branch is taken that the hash and the block decide, and under which condition, once it was reached.
+taken, reached = [True], []
 
 
 class Refused(Exception):
@@ -31,14 +35,17 @@ def number(term):
 
 
 def truth(condition):
-    condition = simplify(condition)
-    if not is_true(condition) and not is_false(condition):
-        raise Refused("the hash, the block or the filter decides a branch")
-    return is_true(condition)
+    can_be = [is_possible(Solver(), case, N_BLOCKS != 0) for case in (condition, Not(condition))]
+    if not all(can_be):
+        return can_be[0]
+    if reached or "filter" in condition.sexpr():
+        raise Refused("the filter decides a branch, or the hash and the block decide two")
+    reached.append(condition if taken[0] else Not(condition))
+    return taken[0]
 
 
-def is_possible(solver):
-    answer = solver.check()
+def is_possible(solver, *conditions):
+    answer = solver.check(*conditions)
     if answer == unknown:
         raise Refused(f"z3 gives up: {solver.reason_unknown()}")
     return answer == sat

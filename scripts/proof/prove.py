@@ -1,7 +1,8 @@
-"""Proves that the machine code of kernels equals the definition, for every hash and every block: README.md."""
+"""Proves that the machine code of kernels equals the definition, for every hash and every block: docs/proof.md."""
 
 import argparse
 import functools
+import itertools
 import multiprocessing
 import os
 import subprocess
@@ -13,7 +14,8 @@ import aarch64
 import x86_64
 from agree import disagreement
 from definition import high_product, mask, words
-from machine import BLOCK, FILTER, FILTER_BYTES, Memory, Program, Refused, is_possible, low, number, value
+from machine import BLOCK, FILTER, FILTER_BYTES, N_BLOCKS, Memory, Program, Refused
+from machine import is_possible, low, number, reached, taken, value
 
 # And the numbers of the kernels, as `src/kernel/mod.rs` lists them.
 MACHINES = {"EM_X86_64": (x86_64.Machine, range(5)), "EM_AARCH64": (aarch64.Machine, range(3))}
@@ -33,40 +35,42 @@ class Kernels:
         self.interpreter, self.kernel_ids = MACHINES[self.program.architecture]
         size = self.program.constant(self.program.symbols["FILTER_BYTES"], 8)
         assert int.from_bytes(size, "little") == FILTER_BYTES, f"a filter has {size!r} bytes"
-        self.places = {name: self.place(name) for name in ("kernel", "k", "keys")}
-        n_blocks = self.machine(FIELDS, value(0)).run(self.program.symbols["n_blocks"])
-        self.block_offset = high_product(HASH, n_blocks) << 6
-        self.blocks = next((at for at in FIELDS if any(self.has_blocks_at(at, kernel_id) for kernel_id in self.kernel_ids)), None)
-        if self.blocks is None:
+        # `kernel` reads a table next, which needs a known kernel.
+        self.places = {name: self.loads(name)[0] for name in ("kernel", "k", "keys")}
+        # Of all modules, then of one.
+        self.n_blocks = *self.loads("n_blocks"), *self.loads("n_modules")
+        if not any(map(self.runs, itertools.product(self.loads("contains", HASH), FIELDS))):
             raise Refused(f"{path}: no kernel can be read; the last one is refused with {self.refused}")
 
     def machine(self, fields, second, writable=(), block=None):
         memory = Memory(self.program, fields, writable, block)
         return self.interpreter(memory, [value(FILTER), second])
 
-    def place(self, accessor):
-        """Where an accessor reads a filter first. `kernel` reads a table next, which needs a known kernel."""
-        machine = self.machine(FIELDS, value(ANSWER.start), [ANSWER])
+    def loads(self, function, second=value(ANSWER.start)):
+        """Where a function reads a filter, until it needs to know a field."""
+        machine = self.machine(FIELDS, second, [ANSWER])
         try:
-            machine.run(self.program.symbols[accessor])
+            machine.run(self.program.symbols[function])
         except Refused:
             pass
-        return next(at for at in machine.memory.loaded if at in range(FILTER, FILTER + FILTER_BYTES))
+        return [at for at in machine.memory.loaded if at in range(FILTER, FILTER + FILTER_BYTES)]
 
-    def has_blocks_at(self, at, kernel_id):
-        self.blocks = at
-        try:
-            self.run(self.fields(kernel_id, 1), "contains")
-        except Refused as refused:
-            self.refused = refused
-            return False
-        return True
+    def runs(self, places):
+        """Whether the kernel of a single module and the blocks can be there, for which there are no accessors."""
+        self.places["alone"], self.blocks = places
+        for kernel_id in self.kernel_ids:
+            try:
+                self.run(self.fields(kernel_id, 1), "contains")
+                return True
+            except Refused as refused:
+                self.refused = refused
+        return False
 
     def fields(self, kernel_id, k):
         memory = Memory(self.program, FIELDS, [range(FILTER, FILTER + FILTER_BYTES)])
-        memory.store(value(self.places["kernel"]), value(kernel_id, 8))
-        memory.store(value(self.places["k"]), value(k, 8))
-        return memory.words
+        for name, field in (("kernel", kernel_id), ("alone", kernel_id), ("k", k)):
+            memory.store(value(self.places[name]), value(field, 8))
+        return memory.words | dict.fromkeys(self.n_blocks, N_BLOCKS)
 
     def name(self, kernel_id):
         machine = self.machine(self.fields(kernel_id, 1), value(ANSWER.start), [ANSWER])
@@ -78,9 +82,17 @@ class Kernels:
         lanes = {BLOCK + 8 * i: lane for i, lane in enumerate(LANES)}
         keys = self.places["keys"]
         writable = [range(BLOCK, BLOCK + 64), range(keys, keys + 8)] if function == "insert" else []
-        block = simplify(FIELDS[self.blocks] + self.block_offset)
-        machine = self.machine(fields | lanes, HASH, writable, block)
-        return low(machine.run(self.program.symbols[function]), 8), machine.memory.words
+        block = simplify(FIELDS[self.blocks] + (high_product(HASH, N_BLOCKS) << 6))
+        for taken[0] in (True, False):
+            reached.clear()
+            machine = self.machine(fields | lanes, HASH, writable, block)
+            after = low(machine.run(self.program.symbols[function]), 8), machine.memory.words
+            if not reached:
+                return after
+            if taken[0]:
+                (condition,), (answer, words) = reached, after
+        merged = {at: If(condition, words.get(at, word), word) for at, word in after[1].items()}
+        return If(condition, answer, after[0]), merged
 
     def results(self, kernel_id, k, function):
         """The answer and the lanes that a function leaves."""

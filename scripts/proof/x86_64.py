@@ -168,14 +168,16 @@ class Machine(machine.Machine):
             raise Refused(UNKNOWN)
         if name in ("movdqa", "movdqu", "movdqa64", "movdqu64", "movaps"):
             self.write(first, self.read(last))
-        elif name == "movq" and self.name_of(last) in NAMES:
-            self.write(first, extended(self.read(last), 128))
+        elif name == "movq":
+            self.write(first, extended(low(self.read(last), 64), 8 * first.size))
         elif name in ("movmskps", "pmovmskb"):
             signs = [part >> part.size() - 1 for part in parts_of(self.read(last), 32 if name == "movmskps" else 8)]
             self.write(first, extended(joined([low(sign, 1) for sign in signs]), 8 * first.size))
         elif name == "ptest":
             a, b = self.read(first), self.read(last)
             self.zero, self.carry = a & b == 0, ~a & b == 0
+        elif name == "extracti128":
+            self.write(first, parts_of(self.read(operands[1]), 128)[number(self.read(last)) & 1])
         elif name == "pbroadcastq":
             self.write(first, joined([low(self.read(last), 64)] * (first.size // 8)))
         elif (relation := re.fullmatch("p(cmp|test)(.*)([bdq])", name)):
@@ -244,4 +246,5 @@ VECTOR = {
     "pblendw": each_128_bits(blended_words), "pternlogq": ternary, "pand": lambda a, b: a & b, "pandn": lambda a, b: ~a & b,
     "por": lambda a, b: a | b, "pxor": lambda a, b: a ^ b,
 }
+VECTOR["pshufd"] = lambda a, control: VECTOR["shufps"](a, a, control)
 VECTOR |= {"pandq": VECTOR["pand"], "porq": VECTOR["por"], "xorps": VECTOR["pxor"]}

@@ -34,6 +34,12 @@ extern "C" fn n_blocks(filter: &BloomFilter) -> usize {
 
 #[inline(never)]
 #[unsafe(no_mangle)]
+extern "C" fn n_modules(filter: &BloomFilter) -> usize {
+    filter.n_modules()
+}
+
+#[inline(never)]
+#[unsafe(no_mangle)]
 extern "C" fn keys(filter: &BloomFilter) -> bool {
     filter.known_keys().is_some()
 }
@@ -54,7 +60,7 @@ fn main() {
         return println!("{}", names.join(" "));
     };
     let mut filter = BloomFilter::with_blocks(1, k_of.parse().unwrap()).unwrap();
-    black_box((k(&filter), n_blocks(&filter), keys(&filter), kernel(&filter, &mut 0)));
+    black_box((k(&filter), n_blocks(&filter), n_modules(&filter), keys(&filter), kernel(&filter, &mut 0)));
     let kernel = Kernel::available().find(|kernel| kernel.name() == name).unwrap();
     let trailer = 0x20 | (filter.k() - 1) as u8;
     let mut cases = Vec::new();
