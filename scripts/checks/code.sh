@@ -11,12 +11,34 @@ asm() {
     install python3 python3 || { skip "the kernels' instructions" "Python 3 could not be installed"; return; }
     local build failed=0
     for build in default x86-64-v3 x86-64-v4; do
-        # One codegen unit, so that inlining does not depend on how the crate is split.
-        RUSTFLAGS="--emit=asm -Ccodegen-units=1 $([ "$build" = default ] || echo "-Ctarget-cpu=$build")" \
-            CARGO_PROFILE_RELEASE_DEBUG=0 CARGO_TARGET_DIR=$scratch/$build \
-            cargo build --quiet --release -p bloomline-probe --lib
+        compile "$scratch/$build" "$([ "$build" = default ] || echo "-Ctarget-cpu=$build")"
         python3 scripts/loops.py "$build" "$scratch/$build"/release/deps/{bloomline,bloomline_probe}-*.s \
             <tests/probe/instructions.txt || failed=1
     done
     return "$failed"
+}
+
+# `compile TARGET-FOLDER FLAG CARGO-ARGUMENT...` writes the assembly of bloomline and of tests/probe. One codegen unit,
+# so that inlining does not depend on how the crate is split.
+compile() {
+    RUSTFLAGS="--emit=asm -C codegen-units=1 $2" CARGO_PROFILE_RELEASE_DEBUG=0 CARGO_TARGET_DIR=$1 \
+        cargo build --quiet --release -p bloomline-probe --lib "${@:3}"
+}
+
+## mca                         prints docs/performance/modelled.md: modelled cycles per lookup and insert on other CPUs
+mca() {
+    local target triple toolchain
+    install python3 python3 && install llvm-mca-22 llvm-22 ||
+        { skip "modelled cycles" "LLVM 22's llvm-mca or Python 3 could not be installed"; return; }
+    # The committed text, because the page itself may be what this is written to.
+    git show HEAD:docs/performance/modelled.md | sed '/^Written by/,$d'
+    echo "Written by \`scripts/check mca\` on $(date -u +%F):" \
+        "$(llvm-mca-22 --version | grep -o 'LLVM version .*'), $(rustc --version | cut -d' ' -f1,2)."
+    for target in x86_64 aarch64; do
+        triple=$target-unknown-linux-gnu
+        toolchain=$(toolchain_with_std "$triple") ||
+            { skip "$target" "no installed toolchain has its standard library"; continue; }
+        RUSTUP_TOOLCHAIN=$toolchain compile "$scratch/$target" "" --target "$triple"
+    done
+    python3 -B scripts/mca.py "$scratch"
 }

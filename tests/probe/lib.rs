@@ -31,3 +31,10 @@ pub fn insert_batch(filter: &mut BloomFilter, hashes: &[u64]) {
 pub fn count(filter: &BloomFilter, hashes: &[u64]) -> usize {
     hashes.iter().filter(|&&hash| filter.contains_hash(hash)).count()
 }
+
+#[unsafe(no_mangle)]
+pub fn insert_each(filter: &mut BloomFilter, hashes: &[u64]) {
+    for &hash in hashes {
+        filter.insert_hash(hash);
+    }
+}
