@@ -247,7 +247,8 @@ fn remedies() -> impl Iterator<Item = [&'static str; 3]> {
 fn what_a_text_names_helps() {
     let prepared = shell("s");
     prepared.succeeds(PREPARED, "s");
-    prepared.0.write("bank", include_bytes!("../../tests/golden/bank-3-slots.bin"));
+    let golden_bank = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/bank-3-slots.bin");
+    prepared.0.write("bank", std::fs::read(golden_bank).unwrap());
     for [remedy, wrong, right] in remedies() {
         let shell = Shell(Place::new());
         shell.succeeds(&format!("cp {}/* .", prepared.0.directory().display()), "s");
