@@ -160,9 +160,6 @@ fn keys_are_read_from_a_column() {
     }
     // The lines before it are done.
     place.write("late", "1\n2\nx\n3\n");
-    let dedup = "dedup -q --integers --state s late";
-    place.run(dedup).code(2).stdout("1\n2\n");
-    place.run(dedup).code(2).stdout("");
     place.run("check -v --integers f late").code(2).stdout("1\n2\n");
     for arguments in [
         "--column 0",
