@@ -15,7 +15,7 @@ use bloomline::hash_key;
 use crate::csv::{self, Csv};
 use crate::decompress::{READ, decompressed, read_error};
 use crate::guard::refuse_as_lines;
-use crate::input::{Column, Input, is_stdin, total_bytes};
+use crate::input::{Column, Input, KeyRule, is_stdin, total_bytes};
 use crate::numbers::counted;
 use crate::output::{io_error, is_output, note};
 use crate::progress::Progress;
@@ -74,16 +74,16 @@ impl<'a> Chunk<'a> {
     pub fn hash(&mut self, seed: u64, hashes: &mut Vec<u64>) -> Result<()> {
         hashes.clear();
         self.skipped.clear();
+        self.has_quoted_key = false;
         let rule = &self.input.rule;
         let (integers, delimiter) = (rule.integers, rule.delimiter());
+        let lines = lines(rule, &self.buffer, &self.ends, self.start.max(self.mark));
         if !integers && self.column == 0 {
-            hashes.extend(self.lines().map(|key| hash_key(key, seed)));
+            hashes.extend(lines.map(|key| hash_key(key, seed)));
             return Ok(());
         }
-        let mut csv = self.csv.take();
-        let (mut skipped, mut has_quoted_key, mut wrong) = (mem::take(&mut self.skipped), false, None);
-        for (i, line) in self.lines().enumerate() {
-            let key = match &mut csv {
+        for (i, line) in lines.enumerate() {
+            let key = match &mut self.csv {
                 _ if self.column == 0 => Some(line),
                 Some(csv) if self.has_quotes && memchr::memchr(b'"', line).is_some() => {
                     csv.field(line, self.column)
@@ -91,51 +91,31 @@ impl<'a> Chunk<'a> {
                 _ => field(line, self.column, delimiter),
             };
             match key {
-                None if self.input.skip_short => skipped.push(i),
-                None => {
-                    wrong = Some((i, None));
-                    break;
-                }
+                None if self.input.skip_short => self.skipped.push(i),
+                None => return Err(self.has_no_column(i, line)),
                 Some(key) if integers => {
                     let Some(number) = integer(key) else {
-                        wrong = Some((i, Some(key.to_vec())));
-                        break;
+                        let key = key.to_vec();
+                        return Err(self.wrong(
+                            i,
+                            "is not an integer of up to 64 bits",
+                            &key,
+                            "omit --integers",
+                        ));
                     };
                     hashes.push(hash_key(number, seed));
                 }
                 Some(key) => {
-                    has_quoted_key |= key.first() == Some(&b'"');
+                    self.has_quoted_key |= !rule.csv && key.first() == Some(&b'"');
                     hashes.push(hash_key(key, seed));
                 }
             }
         }
-        self.has_quoted_key = has_quoted_key && csv.is_none();
-        (self.csv, self.skipped) = (csv, skipped);
-        match wrong {
-            None => Ok(()),
-            Some((i, None)) => Err(self.has_no_column(i)),
-            Some((i, Some(key))) => {
-                Err(self.wrong(i, "is not an integer of up to 64 bits", &key, "omit --integers"))
-            }
-        }
+        Ok(())
     }
 
-    /// The lines without their ends, and without a byte-order mark.
-    fn lines(&self) -> impl Iterator<Item = &[u8]> {
-        let rule = &self.input.rule;
-        let n_end_bytes = usize::from(rule.length.is_none());
-        let crlf = rule.crlf || rule.csv;
-        let mut start = self.start.max(self.mark);
-        self.ends.iter().map(move |&end| {
-            let line = &self.buffer[start..end - n_end_bytes];
-            start = end;
-            if crlf { line.strip_suffix(b"\r").unwrap_or(line) } else { line }
-        })
-    }
-
-    fn has_no_column(&self, i: usize) -> Error {
+    fn has_no_column(&self, i: usize, line: &[u8]) -> Error {
         let column = self.input.rule.column.as_ref().map_or(String::new(), Column::to_string);
-        let line = self.lines().nth(i).unwrap_or_default();
         let remedy = "change --column or --delimiter, or give --skip-short";
         self.wrong(i, &format!("has no column {column}"), line, remedy)
     }
@@ -190,6 +170,22 @@ impl<'a> Chunk<'a> {
             None => self.ends.extend(memchr::memchr_iter(rule.end(), lines).map(|at| at + 1)),
         }
     }
+}
+
+/// The lines without their ends. The first one begins at `start`, the next ones at `ends`.
+fn lines<'a>(
+    rule: &KeyRule,
+    buffer: &'a [u8],
+    ends: &[usize],
+    mut start: usize,
+) -> impl Iterator<Item = &'a [u8]> {
+    let n_end_bytes = usize::from(rule.length.is_none());
+    let crlf = rule.crlf || rule.csv;
+    ends.iter().map(move |&end| {
+        let line = &buffer[start..end - n_end_bytes];
+        start = end;
+        if crlf { line.strip_suffix(b"\r").unwrap_or(line) } else { line }
+    })
 }
 
 fn count(byte: u8, bytes: &[u8]) -> usize {

@@ -7,7 +7,7 @@ mod common;
 use std::collections::HashSet;
 use std::io::Write;
 
-use bloomline::{BloomFilter, FilterBuilder, Sizing};
+use bloomline::BloomFilter;
 use predicates::prelude::*;
 use predicates::str::contains;
 
@@ -75,6 +75,9 @@ fn keys_end_as_the_arguments_say() {
     place.write("first", "ant");
     place.write("second", "bee");
     place.run("dedup -q first second first").stdout("ant\nbee\n");
+    // Without keys, the filter is empty.
+    place.feed("build -q -o f", "").success().stderr("");
+    place.feed("check f", "\nant\n").code(1).stdout("");
 
     let numbers: Vec<u8> = (0..100_000_u64).flat_map(u64::to_le_bytes).collect();
     let expected = filter_of(BloomFilter::with_fpr(100_000, 0.01).unwrap(), numbers.chunks(8));
@@ -133,33 +136,6 @@ fn golden_keys_of_other_types_are_found() {
     assert_eq!((texts.lines().count(), integers.lines().count()), (13, 44));
     place.feed(format!("check {filter}"), texts.clone()).stdout(texts);
     place.feed(format!("check --integers {filter}"), integers.clone()).stdout(integers);
-}
-
-#[test]
-fn without_keys_the_filter_fits() {
-    let place = Place::new();
-    let text = lines(0..30_000);
-    place.write("once", &text);
-    place.write("twice", text.repeat(2));
-    // Exactly for that many, as they are counted.
-    let sizing = Sizing::for_fpr(30_000, 0.001).unwrap();
-    let expected = filter_of(BloomFilter::with_sizing(sizing).unwrap(), text.lines().map(str::as_bytes));
-    for files in ["once", "twice", "once twice"] {
-        let build = place.run(format!("build -o f --fpr 0.1% {files}")).success();
-        build.stderr(contains(" distinct keys; 5").and(contains("FPR 0.")));
-        assert!(place.read("f") == expected);
-    }
-    let mut builder = FilterBuilder::with_fpr(0.001).unwrap();
-    builder.extend(text.lines());
-    let expected = builder.finish().unwrap().to_standalone();
-    place
-        .feed("build -o f --fpr 0.001", text.repeat(2))
-        .success()
-        .stderr(contains("60,000 lines, 30,000 distinct keys;"));
-    assert!(place.read("f") == expected);
-    // Without keys, the filter is empty.
-    place.feed("build -q -o f", "").success().stderr("");
-    place.feed("check f", "\nant\n").code(1).stdout("");
 }
 
 #[test]
@@ -254,31 +230,6 @@ fn files_that_grow_while_they_are_read() {
 }
 
 #[test]
-fn check_selects_as_grep_does() {
-    let place = Place::new();
-    let (present, missing) = (lines(0..20_000), lines(20_000..120_000));
-    place.write("present", &present);
-    place.write("both", missing.clone() + present.trim_end());
-    place.run("build -q -o f present").success();
-    let output = place.prints("check f both");
-    let selected: HashSet<&str> = output.lines().collect();
-    assert!(present.lines().all(|line| selected.contains(line)));
-    // 100,000 × 1%, and six standard deviations.
-    let wrong = selected.len() - 20_000;
-    assert!((810..1190).contains(&wrong), "{wrong}");
-
-    let others = place.prints("check -v f both");
-    assert!(others.lines().all(|line| !selected.contains(line)));
-    assert_eq!(others.lines().count() + selected.len(), 120_000);
-    place.run("check -c f both").stdout(format!("{}\n", selected.len()));
-    place.run("check -vc f present").code(1).stdout("0\n");
-    place.feed("check -v f", "").code(1).stdout("");
-    // In order, with duplicates, the last line ended; the filter from a pipe.
-    place.sh("printf 'x\\nx\\ny' >l; $b build -q -o g l; cat g | $b check /dev/stdin l").stdout("x\nx\ny\n");
-    place.run("check --no-verify g l").stdout("x\nx\ny\n");
-}
-
-#[test]
 fn dedup_prints_each_line_once() {
     let place = Place::new();
     let mut text = String::new();
@@ -311,15 +262,6 @@ fn a_file_called_dash_is_not_standard_input() {
         place.feed("check f", "ant\n").stdout("ant\n");
     }
     place.feed("dedup -q -", "ant\n").stdout("ant\n");
-}
-
-#[test]
-fn dedup_does_not_wait_for_more() {
-    let place = Place::new();
-    // The second line comes only after the first was answered.
-    let line = "mkfifo in out; ($b dedup -q --state s <in >out) & exec 3>in 4<out; printf 'ant\\nbe' >&3; read a <&4; \
-                printf 'e\\nant\\n' >&3; read b <&4; echo $a $b; exec 3>&-; wait";
-    place.sh(line).success().stdout("ant bee\n");
 }
 
 #[test]
@@ -365,27 +307,6 @@ fn plan_computes_the_third() {
     }
 }
 
-#[test]
-fn filters_are_merged_and_folded() {
-    let place = Place::new();
-    for (name, range) in [("a", 0..6000), ("b", 4000..10_000), ("all", 0..10_000)] {
-        place.feed(format!("build -q --keys 1e4 -o {name}"), lines(range)).success();
-    }
-    place.run("merge -o both a b").success().stderr(contains("both: FPR "));
-    assert_eq!(place.read("both"), place.read("all"));
-    let mut folded = BloomFilter::with_blocks(64, 6).unwrap();
-    lines(0..500).lines().for_each(|key| _ = folded.insert(key));
-    place.write("large", folded.to_standalone());
-    folded.fold(4).unwrap();
-    place.run("fold -o small --factor 4 large").success().stderr(contains("folded by 4"));
-    assert_eq!(place.read("small"), folded.to_standalone());
-    let mut shrunk = BloomFilter::from_standalone(&place.read("large")).unwrap();
-    shrunk.shrink_to_fpr(0.05).unwrap();
-    place.run("fold -o large --fpr 5% large").success();
-    assert_eq!(place.read("large"), shrunk.to_standalone());
-    assert!(shrunk.n_blocks() < 64);
-}
-
 /// What a command prints that has no notes.
 fn text(place: &Place, line: &str) -> String {
     stdout(&place.run(line).success().stderr(""))
@@ -402,13 +323,20 @@ fn commands(place: &Place) -> Vec<String> {
 }
 
 #[test]
-fn every_command_explains_itself() {
+fn every_command_explains_itself_briefly_or_at_length() {
     let place = Place::new();
-    for command in &commands(&place) {
-        assert!(text(&place, &format!("{command} --help")).contains(&format!("bloomline {command}")));
-        assert!(text(&place, &format!("man {command}")).contains(&format!(".TH bloomline-{command} 1")));
+    for command in commands(&place).iter().chain([&String::new()]) {
+        let short = text(&place, &format!("{command} -h"));
+        let long = text(&place, &format!("{command} --help"));
+        assert_eq!(text(&place, &format!("help {command}")), long);
+        for line in short.lines().chain(long.lines()) {
+            assert!(line.chars().count() <= 80, "{command}: {line}");
+        }
+        assert!(long.contains("\nExample") && long.contains(format!("bloomline {command}").trim()), "{long}");
+        assert!(!short.contains("\nExample") && short.lines().count() <= 30, "{short}");
+        let title = format!(".TH bloomline-{command}").trim_end_matches('-').to_owned() + " 1";
+        assert!(text(&place, &format!("man {command}")).contains(&title));
     }
-    assert!(text(&place, "man").contains(".TH bloomline 1"));
     assert!(text(&place, "man help").contains(".TH bloomline-help 1"));
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         assert!(text(&place, &format!("completions {shell}")).contains("dedup"));
@@ -431,21 +359,6 @@ fn quiet_commands_say_nothing() {
         "check -q f keys",
     ] {
         place.sh(format!("$b {command}")).success().stdout("").stderr("");
-    }
-}
-
-#[test]
-fn help_is_short_or_long_and_fits_a_terminal() {
-    let place = Place::new();
-    for command in commands(&place).iter().chain([&String::new()]) {
-        let short = text(&place, &format!("{command} -h"));
-        let long = text(&place, &format!("{command} --help"));
-        assert_eq!(text(&place, &format!("help {command}")), long);
-        for line in short.lines().chain(long.lines()) {
-            assert!(line.chars().count() <= 80, "{command}: {line}");
-        }
-        assert!(long.contains("\nExample"), "{long}");
-        assert!(!short.contains("\nExample") && short.lines().count() <= 30, "{short}");
     }
 }
 

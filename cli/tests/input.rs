@@ -98,10 +98,6 @@ fn threads_make_the_filter_of_one() {
         place.run("build -o f --keys 300k a b").success().stderr(contains("f: 300,000 lines, "));
         assert!(place.read("f") == expected.to_standalone());
     }
-    let build = place.run("build -o f a b").success();
-    build.stderr(contains("f: 300,000 lines, 250,000 distinct keys; "));
-    let expected = Sizing::for_fpr(250_000, 0.01).unwrap();
-    assert_eq!(BloomView::from_standalone(&place.read("f")).unwrap().n_blocks(), expected.n_blocks());
 }
 
 #[test]
@@ -164,9 +160,6 @@ fn keys_are_read_from_a_column() {
     }
     // The lines before it are done.
     place.write("late", "1\n2\nx\n3\n");
-    let dedup = "dedup -q --integers --state s late";
-    place.run(dedup).code(2).stdout("1\n2\n");
-    place.run(dedup).code(2).stdout("");
     place.run("check -v --integers f late").code(2).stdout("1\n2\n");
     for arguments in [
         "--column 0",
@@ -186,25 +179,39 @@ fn filter_of(key: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn other_compression_is_refused_and_named() {
+fn what_is_not_lines_is_refused_and_named() {
     let place = Place::new();
-    place.write("f", filter_of(b""));
-    let formats: [(&[u8], &str); 6] = [
+    place.write("f", filter_of(b"ant"));
+    place.feed("dedup -q --state s", "ant\n").success();
+    let little: Vec<_> = "\u{feff}ant\nbee\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let big: Vec<_> = "\u{feff}ant\nbee\n".encode_utf16().flat_map(u16::to_be_bytes).collect();
+    let utf_16 = "is UTF-16 (pipe it through `iconv -f UTF-16 -t UTF-8`, or use --raw";
+    for (bytes, text) in [
+        (&place.read("f")[..], "a filter, not lines (name a file of lines, or give --raw"),
+        (&place.read("s"), "a state of dedup, not lines (name a file of lines, or give --raw"),
+        (&gzip(&big), utf_16),
+        (&big, utf_16),
+        (&little, utf_16),
         (b"\xfd7zXZ\0\0\x04", "compressed by xz (pipe it through `xz -dc`, or use --raw"),
         (b"BZh91AY&SY\x8d", "compressed by bzip2 (pipe it through `bzip2 -dc`, or"),
         (b"BZh1\x17rE8P\x90\0\0\0\0", "compressed by bzip2"), // of nothing
         (b"BZh51AY&SY", "compressed by bzip2"),
         (b"\x04\x22\x4d\x18\x64", "compressed by lz4 (pipe it through `lz4 -dc`, or"),
         (b"\x02\x21\x4c\x18\x05", "compressed by lz4"),
-    ];
-    for (bytes, text) in formats {
+    ] {
         place.write("any-name", bytes);
         for command in ["dedup", "check f", "build -o g", "build --keys 1 -o g"] {
             place.refuses(format!("{command} any-name"), &[&format!("any-name: {text}")]);
         }
-        place.feed("dedup", bytes).code(2).stderr(contains(text));
-        let line = [bytes, b"\n"].concat();
-        place.run("dedup -q --raw any-name").stdout(line);
+        // Only a file's end says that it is a filter.
+        if !text.contains("not lines") {
+            place.feed("dedup", bytes).code(2).stderr(contains(text));
+        }
+        let raw = place.run("dedup -q --raw any-name").success();
+        assert!(raw.get_output().stdout.starts_with(bytes) || !text.contains("compressed"));
+    }
+    for options in ["--length 2", "-0"] {
+        place.feed(format!("dedup -q {options}"), little.clone()).success();
     }
     // Lines that begin almost like it.
     for text in ["BZh", "BZh9", "BZh91AY&SX", "BZh01AY&SY", "P*M", "\u{4}\"M", "\u{2}!", "\u{1f}"] {
@@ -273,27 +280,12 @@ fn what_can_be_read_is_read() {
     assert!(!place.path("g").exists());
 }
 
-#[test]
-fn files_of_bloomline_are_not_lines() {
-    let place = Place::new();
-    place.write("f", filter_of(b"bee"));
-    place.write("a", "ant\n");
-    place.run("dedup -q --state s a").success();
-    for (name, kind) in [("f", "a filter"), ("s", "a state of dedup")] {
-        let text = format!("{name}: {kind}, not lines (name a file of lines, or give --raw");
-        for command in ["dedup", "check f", "build -o g"] {
-            place.refuses(format!("{command} {name}"), &[&text]);
-        }
-        place.run(format!("dedup -q --raw {name}")).success();
-    }
-}
-
 /// A message is one line, and nothing in it commands a terminal.
 #[test]
 fn names_in_messages_are_printable() {
     let place = Place::new();
-    let error = place.error("dedup 'a\nb\u{1b}[31m'");
-    assert_eq!(error, "bloomline: a\\nb\\u{1b}[31m: No such file or directory (check the path)\n");
+    let text = "bloomline: a\\nb\\u{1b}[31m: No such file or directory (check the path)\n";
+    place.run("dedup 'a\nb\u{1b}[31m'").code(2).stderr(text);
 }
 
 #[test]
@@ -337,23 +329,12 @@ fn names_that_are_almost_right() {
         ("build --keyes 5", "unexpected argument '--keyes' found (did you mean --keys? see --help)"),
         (
             "completions fsh",
-            "[possible values: bash, elvish, fish, powershell, zsh] (did you mean fish? see --help)",
+            "invalid value 'fsh' for '<SHELL>' [possible values: bash, elvish, fish, powershell, zsh] (did you mean fish? see --help)",
         ),
         ("--verison", "unexpected argument '--verison' found (did you mean --version? see --help)"),
         ("xyzzy", "unrecognized subcommand 'xyzzy' (see --help)"),
     ] {
-        let error = place.error(arguments).replace("invalid value 'fsh' for '<SHELL>' ", "");
-        assert_eq!(error, format!("bloomline: {text}\n"));
-    }
-}
-
-#[test]
-fn numbers_as_people_write_them() {
-    let place = Place::new();
-    place.refuses("build -o f --keys 1,5", &["give a whole number"]);
-    place.refuses("build -o f --column 0", &["counted from 1"]);
-    for command in ["build -o f", "dedup", "plan --keys 9"] {
-        place.refuses(format!("{command} --fpr 5"), &["(did you mean 5%?)"]);
+        place.run(arguments).code(2).stderr(format!("bloomline: {text}\n"));
     }
 }
 
@@ -383,38 +364,15 @@ fn a_filter_like_another_can_be_merged() {
 #[test]
 fn figures_of_build() {
     let place = Place::new();
-    place.write("keys", lines(0..3000).repeat(2));
     place.write("one", "ant\n");
     place.run("build -o f one").success().stderr(contains("f: 1 line, 1 distinct key; 64 B, FPR "));
     // Counted exactly, and said so.
+    place.write("keys", lines(0..3000).repeat(2));
     place.run("build -o f keys").success().stderr(contains("f: 6,000 lines, 3,000 distinct keys; "));
-    let figures = place.json("build --json -o f --fpr 0.1% keys");
-    let bytes = place.read("f");
-    let filter = BloomFilter::from_standalone(&bytes).unwrap();
-    assert_eq!((&figures["file"], &figures["bytes"]), (&"f".into(), &bytes.len().into()));
-    assert_eq!((&figures["blocks"], &figures["k"]), (&filter.n_blocks().into(), &filter.k().into()));
-    assert_eq!((&figures["lines"], &figures["known_keys"]), (&6000.into(), &3000.into()));
-    assert_eq!(figures["estimated_keys"], filter.estimated_keys().unwrap().keys);
-    let fpr = figures["false_positive_rate"].as_f64().unwrap();
-    assert!((fpr / filter.estimated_fpr() - 1.0).abs() < 1e-12, "{fpr}");
-    assert_eq!(figures["requested_false_positive_rate"], 0.001);
-    let figures = place.json("build --json -o f --keys 1e4 --bits-per-key 9 keys");
-    assert!(figures["known_keys"].is_null() && figures["requested_false_positive_rate"].is_null());
     // The warning is not among the figures.
     let build = place.run("build --json -o f --keys 9 --allow-overfull keys").success();
     let build = build.stdout(contains("\"lines\": 6000"));
     build.stderr(contains("raise --keys").and(contains("distinct").not()));
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn help_that_cannot_be_printed() {
-    let place = Place::new();
-    let full = "bloomline: standard output: No space left on device (free some space, or write elsewhere)\n";
-    for arguments in ["--help", "--version", "help", "help build", "build --help", "dedup -h"] {
-        place.sh(format!("$b {arguments} >/dev/full")).code(2).stderr(full);
-        place.sh(format!("$b {arguments} >help && test -s help")).success().stderr("");
-    }
 }
 
 #[test]
@@ -441,25 +399,6 @@ fn a_byte_order_mark_is_not_part_of_a_key() {
     place.run("check f marked").success().stdout(format!("{mark}7\n")).stderr(said);
     // Binary keys may begin like one.
     place.run("dedup -q --length 1 marked").success().stdout("\u{feff}7\n8");
-}
-
-#[test]
-fn utf_16_is_refused() {
-    let place = Place::new();
-    place.write("f", filter_of(b"ant"));
-    for mark in [u16::to_le_bytes, u16::to_be_bytes] {
-        let text: Vec<u8> = "\u{feff}ant\nbee\n".encode_utf16().flat_map(mark).collect();
-        place.write("text", &text);
-        place.write("text.gz", gzip(&text));
-        let says = "is UTF-16 (pipe it through `iconv -f UTF-16 -t UTF-8`, or use --raw";
-        for command in ["dedup", "check f", "build -o g", "build --keys 1 -o g"] {
-            place.refuses(format!("{command} text"), &[&format!("text: {says}")]);
-            place.refuses(format!("{command} text.gz"), &[&format!("text.gz: {says}")]);
-        }
-        for options in ["--raw", "--length 2", "-0"] {
-            place.run(format!("dedup -q {options} text")).success();
-        }
-    }
 }
 
 /// As gzip reads them: zeros may follow the last member, and other bytes may not.
@@ -514,7 +453,14 @@ fn standard_input_is_read_once() {
         place.refuses_in_shell(format!("cat f | $b {arguments}"), &[text]);
     }
     place.sh("cat f | $b info - -").code(2).stdout(contains("blocked")).stderr(contains(twice));
-    for arguments in ["estimate - f", "merge -o m /dev/stdin f", "build -q -o m --like - k", "check - k"] {
+    for arguments in [
+        "estimate - f",
+        "merge -o m /dev/stdin f",
+        "build -q -o m --like - k",
+        "check - k",
+        "info -",
+        "fold --factor 1 -o m -",
+    ] {
         place.sh(format!("cat f | $b {arguments}")).success();
     }
     place.refuses_in_shell("printf 'k\\0' | $b check - --files0-from -", &[both]);

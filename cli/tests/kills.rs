@@ -13,10 +13,6 @@ use std::time::{Duration, Instant};
 
 use common::{Place, exchange, lines, place, program, stdout};
 
-fn signal(child: &Child, name: &str) {
-    signals(child, &[name]);
-}
-
 /// Sends these signals within milliseconds. The first one may have ended the process.
 fn signals(child: &Child, names: &[&str]) {
     let kills = names.iter().map(|name| format!("kill -{name} {}", child.id())).collect::<Vec<_>>();
@@ -47,128 +43,109 @@ fn wait_until(mut is_done: impl FnMut() -> bool) {
     }
 }
 
+/// Ends runs of a command near their end, and finds its file `g` as it was or as the command makes it. Returns how often
+/// it was as the command makes it.
+fn is_old_or_new(
+    place: &Place,
+    line: &str,
+    n_rounds: usize,
+    mut end: impl FnMut(usize, &mut Child),
+) -> usize {
+    let start = Instant::now();
+    assert!(place.start(line).wait().unwrap().success());
+    let (mut time, new, mut n_new) = (start.elapsed(), place.read("g"), 0);
+    place.remove("g");
+    for i in 0..n_rounds {
+        let old = (i % 2 == 0).then(|| b"old".to_vec());
+        old.iter().for_each(|old| _ = place.write("g", old));
+        let mut child = place.start(line);
+        sleep(time);
+        end(i, &mut child);
+        ended(child);
+        let found = fs::read(place.path("g")).ok();
+        let is_new = found.as_ref() == Some(&new);
+        assert!(is_new || found == old, "{line}, round {i}");
+        n_new += usize::from(is_new);
+        let _ = fs::remove_file(place.path("g"));
+        // Whatever else the machine does, some ends come in time, and many shortly before the command's own.
+        time = if is_new { time * 7 / 10 } else { time * 13 / 10 };
+    }
+    n_new
+}
+
 #[test]
 fn a_killed_build_leaves_the_old_file_or_the_new_one() {
-    let place = Place::new();
-    place.write("keys", lines(0..20_000));
+    let place = place();
     // Large enough to take some time to write.
-    let build = "build -q -o f --keys 4e6 keys";
-    let start_of_build = Instant::now();
-    assert!(place.start(build).wait().unwrap().success());
-    let mut time = start_of_build.elapsed();
-    let new = place.read("f");
-    place.remove("f");
-    place.feed("build -q -o old --keys 10", "ant\n").success();
-
-    let (mut olds, mut news, mut n_left) = (0, 0, 0);
-    for i in 0..60_u32 {
-        let is_old_there = i % 2 == 0;
-        let _ = fs::remove_file(place.path("f"));
-        if is_old_there {
-            fs::copy(place.path("old"), place.path("f")).unwrap();
-        }
-        let mut build = place.start(build);
-        sleep(time);
-        build.kill().unwrap();
-        build.wait().unwrap();
-        match fs::read(place.path("f")) {
-            // Whatever else the machine does, some kills come before the end, and many shortly before it.
-            Ok(found) if found == new => {
-                news += 1;
-                time = time * 7 / 10;
-            }
-            found => {
-                assert_eq!(found.ok(), is_old_there.then(|| place.read("old")), "in round {i}");
-                olds += 1;
-                time = time * 13 / 10;
-            }
-        }
+    let build = "build -q -o g --keys 4e6 keys";
+    let mut n_left = 0;
+    let n_new = is_old_or_new(&place, build, 60, |_, child| {
+        child.kill().unwrap();
+        child.wait().unwrap();
         // A kill leaves a hidden file, which nobody mistakes for the filter. The next run removes it.
-        let left = place.files().iter().filter(|name| name.starts_with(".f")).count();
+        let left = place.files().iter().filter(|name| name.starts_with(".g")).count();
         assert!(left <= 2, "{:?}", place.files()); // and a lock, if it was killed while it wrote
         n_left += left;
-    }
-    assert!(olds > 5, "none was killed in time: {olds} old, {news} new");
+    });
+    assert!(n_new < 55, "none was killed in time: {n_new} new");
     assert!(n_left > 0, "none was killed while it wrote");
-    place.run("build -q -o f keys").success();
-    assert_eq!(place.files(), ["f", "keys", "old"]);
+    place.run(build).success();
+    assert_eq!(place.files(), ["f", "g", "keys"]);
 }
-
-#[test]
-fn an_interrupted_build_leaves_nothing() {
-    for (name, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)].into_iter().filter(|it| ends(it.0)) {
-        let place = Place::new();
-        place.write("f", "what was there");
-        let mut build = place.start("build -o f");
-        exchange(&mut build, "ant\nbee\n", "");
-        wait_until(|| place.files().len() == 2);
-        signal(&build, name);
-        // By the signal itself: a shell's loop stops then as well.
-        assert_eq!(ended(build).0.signal(), Some(number));
-        assert_eq!((place.files(), place.read("f")), (vec!["f".to_owned()], b"what was there".to_vec()));
-    }
-}
-
-#[test]
-fn an_interrupted_dedup_remembers_what_it_printed() {
-    let cases = [("INT", "--keys 100000"), ("INT", "--grow"), ("HUP", "--keys 100000")];
-    for (name, more) in cases.into_iter().filter(|(name, _)| ends(name)) {
-        let place = Place::new();
-        let line = format!("dedup -q --state s {more}");
-        let mut dedup = place.start(&line);
-        exchange(&mut dedup, &lines(0..500), &lines(0..500));
-        // The beginning of a line is not printed.
-        exchange(&mut dedup, "half", "");
-        signal(&dedup, name);
-        assert_eq!(ended(dedup).0.signal(), Some(if name == "INT" { 2 } else { 1 }));
-        assert_eq!(place.files(), ["s"]);
-        place.feed(line, lines(400..600) + "half\n").success().stdout(lines(500..600) + "half\n");
-    }
-}
-
-const REPEATED: [[&str; 2]; 4] = [["TERM", "TERM"], ["HUP", "HUP"], ["INT", "TERM"], ["TERM", "HUP"]];
 
 /// `timeout` signals its child and then the group, a closed terminal hangs up twice, and a wrapper may pass on a Ctrl-C.
-#[test]
-fn a_repeated_signal_loses_nothing() {
-    let pairs = REPEATED.into_iter().filter(|names| names.iter().all(|name| ends(name)));
-    for (round, names) in pairs.cycle().take(40).enumerate() {
-        let place = Place::new();
-        // Large enough to take some time to write.
-        let mut dedup = place.start("dedup --state s --keys 4e6");
-        exchange(&mut dedup, &lines(0..500), &lines(0..500));
-        signals(&dedup, &names);
-        let (status, text) = ended(dedup);
-        assert!(status.signal().is_some() && text.contains("s: saved"), "{round} {names:?}: {status} {text}");
-        assert_eq!(place.files(), ["s"]);
-        place.feed("dedup -q --state s", lines(0..500)).success().stdout("");
-    }
+const SIGNALS: [&[&str]; 7] =
+    [&["TERM", "TERM"], &["HUP", "HUP"], &["INT", "TERM"], &["TERM", "HUP"], &["INT"], &["TERM"], &["HUP"]];
+
+fn all_signals() -> impl Iterator<Item = &'static [&'static str]> + Clone {
+    SIGNALS.into_iter().filter(|names| names.iter().all(|name| ends(name)))
 }
 
 #[test]
-fn repeated_signals_leave_the_old_file_or_the_new_one() {
+fn signals_leave_the_old_file_or_the_new_one() {
     let place = place();
     place.run("build -q -o a --keys 1e6 keys").success();
     place.feed("build -q -o b --like a", "ant\n").success();
     place.feed("dedup -q --state s --keys 1e6", "ant\n").success();
+    let all: Vec<_> = all_signals().collect();
     for line in
         ["build -q -o g --keys 1e6 keys", "merge -q -o g a b", "grow -q -o g s", "fold -q -o g --factor 2 a"]
     {
-        let start = Instant::now();
-        assert!(place.start(line).wait().unwrap().success());
-        let (mut time, new) = (start.elapsed(), place.read("g"));
-        for names in REPEATED.iter().cycle().take(8) {
-            place.write("g", "old");
-            let command = place.start(line);
-            sleep(time);
-            signals(&command, names);
-            ended(command);
-            let found = place.read("g");
-            assert!(found == b"old" || found == new, "{line}, {names:?}");
-            time = if found == new { time * 7 / 10 } else { time * 13 / 10 };
-        }
-        assert_eq!(place.files(), ["a", "b", "f", "g", "keys", "s"], "{line}");
-        place.remove("g");
+        is_old_or_new(&place, line, 14, |i, child| signals(child, all[i % all.len()]));
+        assert_eq!(place.files(), ["a", "b", "f", "keys", "s"], "{line}");
+    }
+    // Of a build that waits for its keys.
+    let mut build = place.start("build -o f");
+    exchange(&mut build, "ant\nbee\n", "");
+    wait_until(|| place.files().iter().any(|name| name.starts_with('.')));
+    signals(&build, &["TERM"]);
+    // By the signal itself: a shell's loop stops then as well.
+    assert_eq!(ended(build).0.signal(), Some(15));
+    assert!(place.files().iter().all(|name| !name.starts_with('.')));
+    place.run("check -q f keys").success();
+}
+
+#[test]
+fn an_interrupted_dedup_remembers_what_it_printed() {
+    for (round, names) in all_signals().cycle().take(42).enumerate() {
+        let place = Place::new();
+        // Large enough to take some time to write.
+        let line = ["dedup --state s --keys 4e6", "dedup --state s --grow"][round % 2];
+        let mut dedup = place.start(line);
+        exchange(&mut dedup, &lines(0..500), &lines(0..500));
+        // The beginning of a line is not printed.
+        exchange(&mut dedup, "half", "");
+        signals(&dedup, names);
+        let (status, text) = ended(dedup);
+        let numbers = names.iter().map(|name| match *name {
+            "HUP" => 1,
+            "INT" => 2,
+            _ => 15,
+        });
+        assert!(numbers.map(Some).any(|number| number == status.signal()), "{round} {names:?}: {status}");
+        assert!(text.contains("s: saved"), "{round} {names:?}: {text}");
+        assert_eq!(place.files(), ["s"]);
+        place.feed(line, lines(400..600) + "half\n").success().stdout(lines(500..600) + "half\n");
     }
 }
 
@@ -180,7 +157,7 @@ fn an_interrupted_dedup_says_what_became_of_the_state() {
         let mut dedup = place.start(line);
         exchange(&mut dedup, input, printed);
         sleep(Duration::from_millis(200));
-        signal(&dedup, "TERM");
+        signals(&dedup, &["TERM"]);
         ended(dedup).1
     };
     let dedup = "dedup --state s";
@@ -202,7 +179,7 @@ fn signals_that_were_ignored_stay_so() {
     command.args(["-c", "trap '' HUP INT TERM; exec $b dedup -q --state s --keys 1e3"]);
     let mut dedup = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("started");
     exchange(&mut dedup, "ant\n", "ant\n");
-    ["HUP", "INT", "TERM"].into_iter().for_each(|name| signal(&dedup, name));
+    ["HUP", "INT", "TERM"].into_iter().for_each(|name| signals(&dedup, &[name]));
     sleep(Duration::from_millis(100));
     exchange(&mut dedup, "bee\n", "bee\n");
     let rest = dedup.wait_with_output().unwrap();

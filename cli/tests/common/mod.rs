@@ -114,31 +114,26 @@ impl Place {
         serde_json::from_str(&self.prints(line)).expect("JSON")
     }
 
-    /// The error of a command that fails, prints nothing and changes no file.
-    pub fn error(&self, line: impl AsRef<str>) -> String {
-        self.error_of(self.bloomline(line), "", &[])
-    }
-
-    /// Fails with one line that contains all of `texts`.
+    /// Fails with one line that contains all of `texts`, prints nothing, and changes no file.
     #[track_caller]
     pub fn refuses(&self, line: impl AsRef<str>, texts: &[&str]) {
-        self.error_of(self.bloomline(line), "", texts);
+        self.fails(self.bloomline(line), "", texts);
     }
 
     /// As [`refuses`](Self::refuses), after it has printed lines from the beginning of `input` at most.
     #[track_caller]
     pub fn refuses_after(&self, line: impl AsRef<str>, input: &str, texts: &[&str]) {
-        self.error_of(self.bloomline(line), input, texts);
+        self.fails(self.bloomline(line), input, texts);
     }
 
     /// As [`refuses`](Self::refuses), of a shell command.
     #[track_caller]
     pub fn refuses_in_shell(&self, line: impl AsRef<str>, texts: &[&str]) {
-        self.error_of(self.shell(line), "", texts);
+        self.fails(self.shell(line), "", texts);
     }
 
     #[track_caller]
-    fn error_of(&self, mut command: Command, input: &str, texts: &[&str]) -> String {
+    fn fails(&self, mut command: Command, input: &str, texts: &[&str]) {
         let before = self.contents();
         let failed = command.write_stdin(input).assert().code(2);
         assert!(input.starts_with(&stdout(&failed)), "something was skipped");
@@ -149,7 +144,6 @@ impl Place {
         let has_remedy = error.ends_with(")\n") || texts.iter().any(|text| text.ends_with('\n'));
         assert!(has_remedy, "no remedy: {error}");
         assert!(before == self.contents(), "{:?}", self.files());
-        error
     }
 }
 
