@@ -4,6 +4,7 @@ use arbitrary::Arbitrary;
 use bloomline::{AtomicBloomFilter, BloomView, Kernel};
 
 use super::format::Reference;
+use super::{bitmap_of, packed};
 
 #[derive(Arbitrary, Debug)]
 pub struct Input<'a> {
@@ -107,24 +108,12 @@ pub fn kernels_agree(inserted: &[u64], queried: &[u64], k: u32, [n_modules, n_bl
         assert_eq!(found, answers, "{kernel}: batch in place, k {k}, {n_blocks} blocks");
         for (filter, place) in [(single.as_view(), "owned"), (view, "in place")] {
             assert_eq!(
-                bitmap_of(filter, &queried),
+                bitmap_of(queried.len(), |bitmap| filter.contains_bitmap(&queried, bitmap)),
                 packed(&answers),
                 "{kernel}: bitmap, {place}, k {k}, {n_blocks} blocks"
             );
         }
     }
-}
-
-fn bitmap_of(filter: BloomView<'_>, hashes: &[u64]) -> Vec<u8> {
-    let mut found = vec![0xff; hashes.len().div_ceil(8)];
-    filter.contains_bitmap(hashes, &mut found);
-    found
-}
-
-/// A bit for each answer, the first in the lowest bit of the first byte.
-fn packed(answers: &[bool]) -> Vec<u8> {
-    let byte = |answers: &[bool]| answers.iter().enumerate().map(|(i, &answer)| u8::from(answer) << i).sum();
-    answers.chunks(8).map(byte).collect()
 }
 
 /// Compares single lookups and batches on a short filter with lookups in the whole blocks that it represents.
@@ -135,7 +124,8 @@ pub fn kernels_agree_on_short(short: &[u8], queried: &[u64]) {
         let view = view.with_kernel(kernel);
         let mut found = vec![false; queried.len()];
         view.contains_batch(queried, &mut found);
-        assert_eq!(bitmap_of(view, queried), packed(&found), "{kernel}: bitmap of {} bytes", short.len());
+        let bitmap = bitmap_of(queried.len(), |bitmap| view.contains_bitmap(queried, bitmap));
+        assert_eq!(bitmap, packed(&found), "{kernel}: bitmap of {} bytes", short.len());
         for (&hash, found) in queried.iter().zip(found) {
             let answer = whole.contains_hash(hash);
             assert_eq!(view.contains_hash(hash), answer, "{kernel}: {hash:#x} in {} bytes", short.len());
