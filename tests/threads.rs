@@ -4,11 +4,9 @@
 //! shows only if threads happen to meet. For example, a bug that `loom.rs` always finds passed in 23 of 30 runs. But
 //! these tests add whole filters, batches, and the kernels' assembly.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, OnceLock};
 use std::thread;
 
-use bloomline::sstable::FilterPolicy;
 use bloomline::{AtomicBloomFilter, BloomFilter, Kernel, Sizing, mix};
 
 const THREADS: u64 = 4;
@@ -85,39 +83,4 @@ fn no_thread_loses_a_bit_of_another() {
         assert!(filter.to_filter().unwrap() == expected, "{kernel}: a copy");
         assert!(BloomFilter::from(filter) == expected, "{kernel}");
     }
-}
-
-/// If several threads insert a new key at once, `insert` returns true in at least one of them. For a present key it
-/// returns true in none.
-#[test]
-fn a_new_key_is_new_to_at_least_one_thread() {
-    let keys = if cfg!(miri) { 10 } else { 2_000 };
-    let filter = AtomicBloomFilter::from(BloomFilter::with_bits_per_key(keys, 20.0).unwrap());
-    let reported_new: Vec<AtomicUsize> = (0..keys).map(|_| AtomicUsize::new(0)).collect();
-    let mut alone = filter.to_filter().unwrap();
-    let is_new: Vec<bool> = (0..keys).map(|i| alone.insert_hash(mix(i))).collect();
-    at_once(|_| {
-        for (i, count) in reported_new.iter().enumerate() {
-            count.fetch_add(usize::from(filter.insert_hash(mix(i as u64))), Ordering::Relaxed);
-        }
-    });
-    for (i, count) in reported_new.iter().enumerate() {
-        // In one thread this key may be a false positive, but here it may come first and be new.
-        assert!(count.load(Ordering::Relaxed) >= usize::from(is_new[i]) || !is_new[i], "key {i}");
-    }
-    at_once(|_| assert!((0..keys).all(|i| !filter.insert_hash(mix(i)))));
-}
-
-#[test]
-fn a_policy_makes_filters_in_many_threads() {
-    let policy = FilterPolicy::with_bits_per_key(10.0).unwrap();
-    at_once(|thread| {
-        for table in 0..if cfg!(miri) { 1 } else { 10 } {
-            let keys: Vec<[u8; 8]> =
-                (0..20).map(|i| mix(thread << 32 | table << 16 | i).to_be_bytes()).collect();
-            let mut filter = Vec::new();
-            policy.create_filter(&keys, &mut filter);
-            assert!(keys.iter().all(|key| policy.key_may_match(key, &filter)));
-        }
-    });
 }
