@@ -51,7 +51,7 @@ macro_rules! replay {
 }
 
 // A case of `variants` is of one of four types.
-replay!(bank: 100 decode: 100 hash: 1_000 lockstep: 100 model: 100 sizing: 100 variants: 800);
+replay!(bank: 100 decode: 100 hash: 1_000 lockstep: 100 model: 100 sizing: 100 variants: 400);
 
 #[test]
 fn all_fuzz_targets_are_replayed() {

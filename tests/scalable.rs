@@ -491,6 +491,8 @@ fn a_union_keeps_the_rate_that_it_reports() {
             );
             assert!(estimated < filter.fpr(), "{estimated}, reported {}", filter.fpr());
         }
+        let largest = filter.filters().iter().map(BloomFilter::n_blocks).max();
+        assert_eq!(filter.filters().last().map(BloomFilter::n_blocks), largest, "it was added last");
     }
     // A filter that had a fixed size, and a filter of a different growth and tightening.
     let old = fixed(0..3_000, 0.02);

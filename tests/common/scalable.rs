@@ -255,8 +255,6 @@ impl Model {
         if !was_in && self.room == 0 {
             self.n_filters += 1;
             self.room = room_of(&self.filter);
-            let n_blocks = self.filter.filters().iter().map(BloomFilter::n_blocks);
-            assert!(n_blocks.clone().max() == n_blocks.last(), "the filter that is added is the largest");
         } else {
             self.room -= u64::from(!was_in);
         }
