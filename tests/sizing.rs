@@ -79,20 +79,6 @@ fn the_best_k_has_the_lowest_fpr() {
     );
 }
 
-#[test]
-fn bits_per_key_are_the_fewest_that_reach_the_fpr() {
-    let mut before = 0.0;
-    for fpr in [0.999, 0.9, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001] {
-        let bits_per_key = bits_per_key_for(fpr).unwrap();
-        let reached = sizing::fpr(bits_per_key, sizing::best_k(bits_per_key).unwrap()).unwrap();
-        assert!(reached <= fpr && reached >= 0.999 * fpr, "{fpr}: {bits_per_key} bits give {reached}");
-        assert!(bits_per_key > before);
-        before = bits_per_key;
-    }
-    let most = bits_per_key_for(sizing::MIN_FPR).unwrap();
-    assert!((0.999 * sizing::MAX_BITS_PER_KEY..=sizing::MAX_BITS_PER_KEY).contains(&most), "{most}");
-}
-
 /// The fewest bits per key at which so many modules have this rate.
 fn bits_in(n_modules: usize, fpr: f64) -> f64 {
     let (mut low, mut high) = (1.0, sizing::MAX_BITS_PER_KEY);

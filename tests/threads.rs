@@ -37,19 +37,6 @@ fn all_threads_choose_the_same_kernel() {
     });
 }
 
-#[test]
-fn a_filter_is_read_by_many_threads() {
-    let hashes: Vec<u64> = (0..if cfg!(miri) { 20 } else { 1_000 }).map(mix).collect();
-    let mut filter = BloomFilter::with_bits_per_key(hashes.len() as u64, 10.0).unwrap();
-    filter.insert_batch(&hashes);
-    at_once(|_| {
-        let mut found = vec![false; hashes.len()];
-        filter.contains_batch(&hashes, &mut found);
-        assert!(found.iter().all(|&found| found));
-        assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
-    });
-}
-
 /// Each thread inserts keys of its own and keys that all insert, in few blocks, so that threads write to the same
 /// lanes.
 #[test]

@@ -177,6 +177,10 @@ fn views_are_compared_by_their_answers() {
     assert!(view != BloomView::from_compact_with_seed(&bytes[0][1..], 1).unwrap());
     let mut more = copy;
     assert!(more.insert("one more") && view != more.as_view());
+    // Empty, so that only the shape differs.
+    let [ours, others @ ..] =
+        [(1, 8, 6), (1, 8, 7), (1, 9, 6), (2, 4, 6)].map(|(n, blocks, k)| of_modules(n, blocks, k));
+    assert!(others.iter().all(|other| *other != ours) && of_modules(2, 6, 6) != of_modules(3, 4, 6));
 }
 
 #[test]

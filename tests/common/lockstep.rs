@@ -43,7 +43,7 @@ pub fn reference_kernel() -> Kernel {
 /// many blocks each.
 pub fn kernels_agree(inserted: &[u64], queried: &[u64], k: u32, [n_modules, n_blocks]: [usize; 2]) {
     let empty = super::of_modules(n_modules, n_blocks, k);
-    let n_blocks = format!("{n_modules} modules of {n_blocks}");
+    let shape = format!("k {k}, {n_modules} modules of {n_blocks} blocks");
 
     let mut reference = Reference::new(empty.sizing());
     let changed: Vec<bool> = inserted.iter().map(|&hash| reference.insert(hash)).collect();
@@ -65,53 +65,45 @@ pub fn kernels_agree(inserted: &[u64], queried: &[u64], k: u32, [n_modules, n_bl
     for kernel in Kernel::available() {
         let mut single = empty.clone().with_kernel(kernel);
         for (&hash, &changed) in inserted.iter().zip(&changed) {
-            assert_eq!(
-                single.insert_hash(hash),
-                changed,
-                "{kernel}: insert of {hash:#x}, k {k}, {n_blocks} blocks"
-            );
+            assert_eq!(single.insert_hash(hash), changed, "{kernel}: insert of {hash:#x}, {shape}");
         }
-        assert!(single == reference, "{kernel}: bits after inserts, k {k}, {n_blocks} blocks");
+        assert!(single == reference, "{kernel}: bits after inserts, {shape}");
 
         let mut batch = empty.clone().with_kernel(kernel);
         batch.insert_batch(inserted);
-        assert!(batch == reference, "{kernel}: bits after a batch, k {k}, {n_blocks} blocks");
+        assert!(batch == reference, "{kernel}: bits after a batch, {shape}");
 
         let mut batch = empty.clone().with_kernel(kernel);
         let mut new: Vec<bool> = changed.iter().map(|changed| !changed).collect();
         batch.insert_batch_new(inserted, &mut new);
-        assert_eq!(new, changed, "{kernel}: new in a batch, k {k}, {n_blocks} blocks");
-        assert!(batch == reference, "{kernel}: bits after a batch with answers, k {k}, {n_blocks} blocks");
+        assert_eq!(new, changed, "{kernel}: new in a batch, {shape}");
+        assert!(batch == reference, "{kernel}: bits after a batch with answers, {shape}");
 
         let shared = AtomicBloomFilter::from(empty.clone().with_kernel(kernel));
         for (&hash, &changed) in inserted.iter().zip(&changed) {
-            assert_eq!(shared.insert_hash(hash), changed, "{kernel}: shared insert of {hash:#x}, k {k}");
+            assert_eq!(shared.insert_hash(hash), changed, "{kernel}: shared insert of {hash:#x}, {shape}");
         }
         let answered = queried.iter().map(|&hash| shared.contains_hash(hash));
-        assert!(answered.eq(answers.iter().copied()), "{kernel}: shared lookups, k {k}, {n_blocks} blocks");
-        assert!(shared.to_filter().unwrap() == reference, "{kernel}: shared bits, k {k}, {n_blocks} blocks");
+        assert!(answered.eq(answers.iter().copied()), "{kernel}: shared lookups, {shape}");
+        assert!(shared.to_filter().unwrap() == reference, "{kernel}: shared bits, {shape}");
 
         let view = BloomView::from_compact(&shifted[1..]).expect("our own bytes").with_kernel(kernel);
         assert_eq!([single.kernel(), batch.kernel(), view.to_filter().unwrap().kernel()], [kernel; 3]);
         for (&hash, &answer) in queried.iter().zip(&answers) {
             single.prefetch(hash);
             view.prefetch(hash);
-            let context = || format!("{kernel}: lookup of {hash:#x}, k {k}, {n_blocks} blocks");
-            assert_eq!(single.contains_hash(hash), answer, "{}", context());
-            assert_eq!(view.contains_hash(hash), answer, "{}, in place", context());
+            assert_eq!(single.contains_hash(hash), answer, "{kernel}: lookup of {hash:#x}, {shape}");
+            assert_eq!(view.contains_hash(hash), answer, "{kernel}: lookup of {hash:#x} in place, {shape}");
         }
         let mut found = vec![false; queried.len()];
         single.contains_batch(&queried, &mut found);
-        assert_eq!(found, answers, "{kernel}: batch, k {k}, {n_blocks} blocks");
+        assert_eq!(found, answers, "{kernel}: batch, {shape}");
         found.fill(false);
         view.contains_batch(&queried, &mut found);
-        assert_eq!(found, answers, "{kernel}: batch in place, k {k}, {n_blocks} blocks");
+        assert_eq!(found, answers, "{kernel}: batch in place, {shape}");
         for (filter, place) in [(single.as_view(), "owned"), (view, "in place")] {
-            assert_eq!(
-                bitmap_of(queried.len(), |bitmap| filter.contains_bitmap(&queried, bitmap)),
-                packed(&answers),
-                "{kernel}: bitmap, {place}, k {k}, {n_blocks} blocks"
-            );
+            let bitmap = bitmap_of(queried.len(), |bitmap| filter.contains_bitmap(&queried, bitmap));
+            assert_eq!(bitmap, packed(&answers), "{kernel}: bitmap, {place}, {shape}");
         }
     }
 }
