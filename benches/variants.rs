@@ -16,8 +16,7 @@ use std::time::{Duration, Instant};
 use bloomline::sizing::standard::StandardSizing;
 use bloomline::variants::{CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{AtomicBloomFilter, BloomFilter, Sizing, mix};
-use criterion::measurement::WallTime;
-use criterion::{BatchSize, BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
 /// Few enough that their hashes stay in cache, so that only the lookups are timed.
 const QUERIES: u64 = 16 * 1024;
@@ -44,7 +43,7 @@ fn lookups(criterion: &mut Criterion) {
 
         // Twice as many bits per key, at which modules pay, and a filter of the same bits to compare with.
         let keys_of_modules = &keys[..keys.len() / 2];
-        let mut two_modules = of_two_modules(n_blocks);
+        let mut two_modules = BloomFilter::with_sizing(of_two_modules(n_blocks)).expect("64 MiB");
         two_modules.insert_batch(keys_of_modules);
         let mut filter20 = BloomFilter::with_blocks(n_blocks, 11).expect("64 MiB");
         filter20.insert_batch(keys_of_modules);
@@ -82,18 +81,26 @@ fn inserts(criterion: &mut Criterion) {
         let mut group = criterion.benchmark_group(format!("insert/{size}"));
         group.throughput(Throughput::Elements(keys.len() as u64));
 
-        let filter = BloomFilter::with_blocks(n_blocks, K).expect("64 MiB");
-        measure_inserts(&mut group, "filter", &filter, |filter| filter.insert_batch(&keys));
-        let counting = CountingBloomFilter::with_sizing(Sizing::new(n_blocks, K).unwrap()).expect("320 MiB");
-        measure_inserts(&mut group, "counting", &counting, |filter| filter.insert_batch(&keys));
-        let two_modules = of_two_modules(n_blocks);
-        measure_inserts(&mut group, "two_modules", &two_modules, |filter| filter.insert_batch(&keys));
-        let of_bits = StandardSizing::new(size_bytes as u64 * 8, 7).unwrap();
-        let standard = StandardBloomFilter::with_sizing(of_bits).expect("64 MiB");
-        measure_inserts(&mut group, "standard", &standard, |filter| filter.insert_batch(&keys));
-        let scalable = ScalableBloomFilter::with_fpr((keys.len() / 100) as u64, 0.01).expect("150 MiB");
-        measure_inserts(&mut group, "scalable", &scalable, |filter| filter.insert_batch(&keys));
-
+        macro_rules! measure {
+            ($($name:ident: $empty:expr;)*) => {$(
+                let $name = $empty.expect("up to 320 MiB");
+                group.bench_function(stringify!($name), |bencher| {
+                    // Into an empty filter each time, because keys that are already present cost less.
+                    bencher.iter_batched_ref(
+                        || $name.clone(),
+                        |filter| filter.insert_batch(&keys),
+                        BatchSize::PerIteration,
+                    );
+                });
+            )*};
+        }
+        measure! {
+            filter: BloomFilter::with_blocks(n_blocks, K);
+            counting: CountingBloomFilter::with_sizing(Sizing::new(n_blocks, K).unwrap());
+            two_modules: BloomFilter::with_sizing(of_two_modules(n_blocks));
+            standard: StandardBloomFilter::with_sizing(StandardSizing::new(size_bytes as u64 * 8, 7).unwrap());
+            scalable: ScalableBloomFilter::with_fpr((keys.len() / 100) as u64, 0.01);
+        }
         for threads in [1, 2, 4, 8] {
             if thread::available_parallelism().is_ok_and(|cpus| threads <= cpus.get()) {
                 group.bench_function(format!("atomic/{threads} threads"), |bencher| {
@@ -106,21 +113,8 @@ fn inserts(criterion: &mut Criterion) {
     }
 }
 
-fn of_two_modules(n_blocks: usize) -> BloomFilter {
-    let sizing = Sizing::new(n_blocks, K).and_then(|sizing| sizing.with_modules(2)).expect("in range");
-    BloomFilter::with_sizing(sizing).expect("64 MiB")
-}
-
-/// Inserts into an empty filter each time, because keys that are already present cost less.
-fn measure_inserts<F: Clone>(
-    group: &mut BenchmarkGroup<'_, WallTime>,
-    name: &str,
-    empty: &F,
-    mut insert: impl FnMut(&mut F),
-) {
-    group.bench_function(name, |bencher| {
-        bencher.iter_batched_ref(|| empty.clone(), &mut insert, BatchSize::PerIteration);
-    });
+fn of_two_modules(n_blocks: usize) -> Sizing {
+    Sizing::new(n_blocks, K).and_then(|sizing| sizing.with_modules(2)).expect("in range")
 }
 
 /// The time from the first thread's start to the last one's end, each inserting its part of the keys.

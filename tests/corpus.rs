@@ -8,7 +8,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-fn replay(target: &str, check: impl Fn(&[u8])) {
+fn replay(target: &str, cases: u32, check: impl Fn(&[u8])) {
     let folder = format!("{}/fuzz/corpus/{target}", env!("CARGO_MANIFEST_DIR"));
     let mut replayed = 0;
     for file in fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder}: {error}")) {
@@ -19,8 +19,8 @@ fn replay(target: &str, check: impl Fn(&[u8])) {
     }
     assert!(replayed >= 20, "{folder} has {replayed} files");
 
-    let config =
-        ProptestConfig { cases: common::cases(100), failure_persistence: None, ..ProptestConfig::default() };
+    let cases = common::cases(cases);
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     // `arbitrary` ends a list at an even byte, so with random bytes half of all programs would be empty.
     let byte = prop_oneof![7 => any::<u8>().prop_map(|byte| byte | 1), 1 => any::<u8>()];
     let bytes = prop::collection::vec(byte, 0..1_000);
@@ -33,13 +33,13 @@ fn replay(target: &str, check: impl Fn(&[u8])) {
 }
 
 macro_rules! replay {
-    ($($target:ident)*) => {
+    ($($target:ident: $cases:literal)*) => {
         const REPLAYED: &[&str] = &[$(stringify!($target)),*];
 
         $(
             #[test]
             fn $target() {
-                replay(stringify!($target), |bytes| {
+                replay(stringify!($target), $cases, |bytes| {
                     // What libfuzzer-sys does with its bytes.
                     if let Ok(input) = common::$target::Input::arbitrary_take_rest(Unstructured::new(bytes)) {
                         common::$target::check(input);
@@ -50,7 +50,8 @@ macro_rules! replay {
     };
 }
 
-replay!(bank decode hash lockstep model sizing variants);
+// A case of `variants` is of one of four types.
+replay!(bank: 100 decode: 100 hash: 1_000 lockstep: 100 model: 100 sizing: 100 variants: 400);
 
 #[test]
 fn all_fuzz_targets_are_replayed() {

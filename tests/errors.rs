@@ -5,7 +5,7 @@ mod common;
 use bloomline::bank::{BankView, FilterBank};
 use bloomline::sizing::standard::StandardSizing;
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
-use bloomline::{AlignedBytes, BloomFilter, BloomView, ErrorKind, Sizing, StandaloneFooter};
+use bloomline::{AlignedBytes, BloomFilter, BloomView, ErrorKind, OwnedView, Sizing, StandaloneFooter};
 use common::decode::forge_footer as forge;
 use common::errors::*;
 use common::{of_modules, standard::with_bits};
@@ -46,6 +46,8 @@ fn arguments_out_of_range() {
         Sizing::new(9, 6).unwrap().with_modules(17) => n_modules(17),
         Sizing::new(10, 6).unwrap().with_modules(3) => not_divided(10, 3),
         of_blocks(10).fold(3) => not_folded(10, 3),
+        of_blocks(10).fold(0) => not_folded(10, 0),
+        of_blocks(10).shrink_to_fpr(f64::NAN) => not_a_rate("NaN"),
         filled(3).with_seed(9) => too_late(9),
         CountingBloomFilter::with_sizing(of_modules(2, 1, 6).sizing()) => one_module_of_counters(2),
         ScalableBloomFilter::from_filter(of_modules(3, 1, 6), 9, 0.1) => two_modules_grow(3),
@@ -75,6 +77,9 @@ fn filters_that_do_not_match() {
         filter.union_with(&of_modules(2, 4, 6)) => different_size(1, 2, "modules"),
         filter.union_with(&BloomFilter::with_blocks(8, 7).unwrap()) => different_k(6, 7),
         filter.union_with(&of_blocks(8).with_seed(9).unwrap()) => different_seed(0, 9),
+        filter.as_view().estimated_union(&of_blocks(24)) =>
+            "filters of 8 and 24 blocks cannot be combined: fold the larger one by 3",
+        filter.as_view().estimated_intersection(&of_modules(2, 4, 6)) => different_size(1, 2, "modules"),
         with_bits(500, 6).unwrap().union_with(&with_bits(1000, 6).unwrap()) => different_size(500, 1000, "bits"),
         FilterBank::from_filters([&of_blocks(4), &of_blocks(6)]) =>
             "a filter of 6 blocks does not fit into a bank of 4: build it with as many, or a multiple",
@@ -103,6 +108,8 @@ fn bytes_that_are_something_else() {
     }
     assert_errors! { NoChecksum:
         of_blocks(3).as_view().verify() => NO_CHECKSUM,
+        BloomView::from_compact(&of_blocks(3).to_compact()).unwrap().verify() => NO_CHECKSUM,
+        OwnedView::from_compact(of_blocks(3).to_compact()).unwrap().as_view().verify() => NO_CHECKSUM,
         FilterBank::from_filters([&of_blocks(3)]).unwrap().as_view().verify() => NO_CHECKSUM,
     }
     assert_errors! { Argument:

@@ -1,6 +1,6 @@
 //! Estimates of the number of distinct keys are as accurate as their standard errors say.
 //!
-//! The default tests are quick enough for a debug build. For filters of up to a million keys run
+//! The default tests are quick enough for a debug build. For thousands of filters run
 //! `cargo test --release --test estimates -- --include-ignored`.
 #![cfg(not(miri))]
 
@@ -9,7 +9,6 @@ mod common;
 use bloomline::variants::StandardBloomFilter;
 use bloomline::{BloomFilter, FilterBuilder, KeyEstimate, mix};
 use common::decode::forge_footer;
-use common::errors::{Refusal, different_k, different_seed, different_size};
 use common::standard::with_bits;
 use proptest::prelude::*;
 use xxhash_rust::xxh64::xxh64;
@@ -142,76 +141,38 @@ fn formula(bits: f64, k: u32, [a, b, common]: [u64; 3]) -> (f64, f64) {
     (of(f(a)), of(f(a + b - common) - f(a) - f(b) + 2.0 * f(common)))
 }
 
-fn check_one<F: Filter>(shapes: &[(f64, u32)], keys: u64, filters: u64) {
-    for &(bits_per_key, k) in shapes {
-        for seed in 0..filters {
-            let filter = F::of(bits_per_key * keys as f64, k, hashes(seed, 0..keys));
-            let estimate = filter.keys();
-            assert_about(estimate, keys, &format!("{bits_per_key} bits, k {k}"));
-            let off = estimate.unwrap().keys.abs_diff(keys);
-            assert!(keys < 10_000 || off as f64 <= 0.02 * keys as f64, "{estimate:?} for {keys}");
-        }
-    }
-}
-
-#[test]
-fn one_filter() {
-    for (keys, filters) in [(1_000, 3), (10_000, 2), (100_000, 1)] {
-        check_one::<BloomFilter>(SHAPES, keys, filters);
-        check_one::<StandardBloomFilter>(SHAPES, keys, filters);
-        check_one::<InModules<2>>(&[(10.0, 3), (20.0, 5), (16.0, 1), (40.0, 9)], keys, filters);
-        check_one::<InModules<16>>(&[(64.0, 2)], keys, filters);
-    }
-}
-
-#[test]
-#[ignore = "seconds in release"]
-fn one_filter_of_a_million() {
-    check_one::<BloomFilter>(SHAPES, 1_000_000, 2);
-    check_one::<StandardBloomFilter>(SHAPES, 1_000_000, 2);
-}
-
-fn check_pair<F: Filter>(shapes: &[(f64, u32)], keys: u64, seeds: u64) {
+fn check_pair<F: Filter>(shapes: &[(f64, u32)], keys: u64) {
     for &(bits_per_key, k) in shapes.iter().filter(|shape| **shape != (6.0, 16)) {
         let bits = bits_per_key * keys as f64;
-        for seed in 0..seeds {
-            let a = F::of(bits, k, hashes(seed, 0..keys));
-            for percent in [1, 10, 50] {
-                let common = keys * percent / 100;
-                let b = F::of(bits, k, hashes(seed, keys - common..2 * keys - common));
-                let what = format!("{bits_per_key} bits, k {k}, {percent} % of {keys} in common");
-                let union = a.union(&b);
-                assert_about(union, 2 * keys - common, &what);
-                let off = union.unwrap().keys.abs_diff(2 * keys - common);
-                assert!(keys < 10_000 || off as f64 <= 0.02 * keys as f64, "{what}: {union:?}");
-                let Some(intersection) = a.intersection(&b) else { continue };
-                assert_about(intersection, common, &what);
-                // An inflated standard error would let any estimate pass. Blocks with 2.7 probes per bit err more, so
-                // the loop over `SHAPES` skips them.
-                let (_, expected) = formula(bits, k * F::MODULES, [keys, keys, common]);
-                let ratio = intersection.unwrap().standard_error / expected;
-                assert!((0.85..1.2).contains(&ratio), "{what}: {ratio} of the standard error");
-            }
+        let a = F::of(bits, k, hashes(0, 0..keys));
+        assert_about(a.keys(), keys, &format!("{bits_per_key} bits, k {k}, {keys} keys"));
+        for percent in [1, 10, 50] {
+            let common = keys * percent / 100;
+            let b = F::of(bits, k, hashes(0, keys - common..2 * keys - common));
+            let what = format!("{bits_per_key} bits, k {k}, {percent} % of {keys} in common");
+            let union = a.union(&b);
+            assert_about(union, 2 * keys - common, &what);
+            let off = union.unwrap().keys.abs_diff(2 * keys - common);
+            assert!(keys < 10_000 || off as f64 <= 0.02 * keys as f64, "{what}: {union:?}");
+            let Some(intersection) = a.intersection(&b) else { continue };
+            assert_about(intersection, common, &what);
+            // An inflated standard error would let any estimate pass. Blocks with 2.7 probes per bit err more, so
+            // the loop over `SHAPES` skips them.
+            let (_, expected) = formula(bits, k * F::MODULES, [keys, keys, common]);
+            let ratio = intersection.unwrap().standard_error / expected;
+            assert!((0.85..1.2).contains(&ratio), "{what}: {ratio} of the standard error");
         }
     }
 }
 
 #[test]
 fn pairs_of_filters() {
-    for keys in [2_000, 10_000] {
-        check_pair::<BloomFilter>(SHAPES, keys, 1);
-        check_pair::<StandardBloomFilter>(SHAPES, keys, 1);
-        check_pair::<InModules<2>>(&[(10.0, 3), (20.0, 5)], keys, 1);
-        check_pair::<InModules<3>>(&[(30.0, 5)], keys, 1);
-    }
-}
-
-#[test]
-#[ignore = "seconds in release"]
-fn pairs_of_filters_of_a_million() {
-    for (keys, seeds) in [(100_000, 5), (1_000_000, 1)] {
-        check_pair::<BloomFilter>(SHAPES, keys, seeds);
-        check_pair::<StandardBloomFilter>(SHAPES, keys, seeds);
+    for keys in [2_000, 30_000] {
+        check_pair::<BloomFilter>(SHAPES, keys);
+        check_pair::<StandardBloomFilter>(SHAPES, keys);
+        check_pair::<InModules<2>>(&[(10.0, 3), (20.0, 5)], keys);
+        check_pair::<InModules<3>>(&[(30.0, 5)], keys);
+        check_pair::<InModules<16>>(&[(64.0, 2)], keys);
     }
 }
 
@@ -369,7 +330,7 @@ fn filters_past_saturation_have_no_estimate() {
     }
     let full = BloomFilter::of(512.0, 8, hashes(0, 0..10_000));
     let empty = BloomFilter::new(512.0, 8);
-    assert_eq!(full.keys(), None);
+    assert_eq!((full.keys(), full.estimated_fpr()), (None, 1.0));
     assert_eq!((full.union(&empty), full.intersection(&empty)), (None, Some(None)));
 }
 
@@ -400,11 +361,11 @@ fn a_lane_with_fewer_than_five_clear_bits_is_too_full() {
 /// Also documented. Here enough bits are clear.
 #[test]
 fn a_filter_with_more_than_a_quarter_of_its_lanes_full_is_too_full() {
-    for full in 0..8 {
-        let mut compact = [[0xff; 8].repeat(full), [0; 8].repeat(8 - full)].concat();
+    for full in 0..16 {
+        let mut compact = [[0xff; 8].repeat(full), [0; 8].repeat(16 - full)].concat();
         compact.push(0x27);
         let filter = BloomFilter::from_compact(&compact).unwrap();
-        assert_eq!(filter.keys().is_none(), full > 2, "{full} of 8 lanes are full");
+        assert_eq!(filter.keys().is_none(), full > 4, "{full} of 16 lanes are full");
     }
 }
 
@@ -487,23 +448,6 @@ fn estimates_are_the_same_on_every_cpu() {
         (573, 35.086_932_546_292_94),
     ];
     assert_eq!(bits, expected.map(|(keys, standard_error)| (keys, standard_error.to_bits())));
-}
-
-#[test]
-fn mismatches_are_errors() {
-    let filter = BloomFilter::new(512.0 * 4.0, 6);
-    for (other, error) in [
-        (
-            BloomFilter::new(512.0 * 8.0, 6),
-            "filters of 4 and 8 blocks cannot be combined: fold the larger one by 2".into(),
-        ),
-        (BloomFilter::new(512.0 * 4.0, 7), different_k(6, 7)),
-        (InModules::<2>::new(512.0 * 4.0, 6).0, different_size(1, 2, "modules")),
-        (BloomFilter::new(512.0 * 4.0, 6).with_seed(1).unwrap(), different_seed(0, 1)),
-    ] {
-        assert_eq!(filter.as_view().estimated_union(&other).text(), error);
-        assert_eq!(filter.as_view().estimated_intersection(&other).text(), error);
-    }
 }
 
 /// Checks the laws that hold for any two filters, including short ones.

@@ -1,58 +1,18 @@
 //! Every allocation of the methods that return errors is refused in turn. The method must then report it, and leave the
 //! object as it was.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+mod common;
+
 use std::fmt::Debug;
 use std::ops::RangeInclusive;
-use std::ptr;
 
 use bloomline::bank::{BankView, FilterBank};
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{
-    AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, Error, ErrorKind, FilterBuilder, Sizing, mix,
+    AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, Error, ErrorKind, FilterBuilder, mix,
 };
-
-thread_local! {
-    /// Allocations of this thread until one is refused, and all after it.
-    static ALLOWED: Cell<usize> = const { Cell::new(usize::MAX) };
-}
-
-struct Refusing;
-
-fn refuse() -> bool {
-    ALLOWED.with(|allowed| {
-        let n = allowed.get();
-        allowed.set(if n == usize::MAX { n } else { n.saturating_sub(1) });
-        n == 0
-    })
-}
-
-// SAFETY: Every method forwards to `System`, or returns null, which means that memory ran out.
-unsafe impl GlobalAlloc for Refusing {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: This method's contract is the same.
-        if refuse() { ptr::null_mut() } else { unsafe { System.alloc(layout) } }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: This method's contract is the same.
-        if refuse() { ptr::null_mut() } else { unsafe { System.alloc_zeroed(layout) } }
-    }
-
-    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: This method's contract is the same.
-        if refuse() { ptr::null_mut() } else { unsafe { System.realloc(memory, layout, size) } }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: This method's contract is the same.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Refusing = Refusing;
+use common::allocations::with_allowed;
+use common::of_modules;
 
 /// Calls `work` on the object that `make` makes, with 0, 1, 2, ... allocations allowed, until it succeeds. After each
 /// failure, runs `unchanged`, and `work` again, now with memory. Runs `done` after each success. Returns how often it
@@ -68,10 +28,7 @@ fn sweep<S, T>(
 ) -> usize {
     for allowed in 0.. {
         let mut subject = make();
-        ALLOWED.set(allowed);
-        let result = work(&mut subject);
-        ALLOWED.set(usize::MAX);
-        match result {
+        match with_allowed(allowed, || work(&mut subject)) {
             Ok(result) => {
                 done(&subject, result);
                 return allowed;
@@ -164,9 +121,7 @@ fn a_builder_grows_or_reports() {
             |builder, ()| {
                 let mut builder = builder.clone();
                 builder.try_reserve(n).unwrap();
-                ALLOWED.set(0);
-                builder.extend(0..n as u64);
-                ALLOWED.set(usize::MAX);
+                with_allowed(0, || builder.extend(0..n as u64));
                 assert!(builder.len() >= n);
             },
         );
@@ -177,9 +132,8 @@ fn a_builder_grows_or_reports() {
 
 #[test]
 fn filters_are_copied_or_not() {
-    for (n_blocks, n_modules) in [(1, 1), (7, 1), (100, 1), (100, 2)] {
-        let sizing = Sizing::new(n_blocks, 6).unwrap().with_modules(n_modules).unwrap();
-        let mut filter = BloomFilter::with_sizing(sizing).unwrap();
+    for (n_modules, n_blocks) in [(1, 1), (1, 7), (1, 100), (2, 50)] {
+        let mut filter = of_modules(n_modules, n_blocks, 6);
         (0..100).for_each(|key| _ = filter.insert_hash(mix(key)));
         assert_eq!(attempts(|| filter.as_view().to_filter()), (filter.clone(), 1));
         let shared = AtomicBloomFilter::from(filter.clone());
@@ -278,8 +232,7 @@ fn a_frontier_queues_an_item_or_has_not_seen_it() {
 #[test]
 fn a_filter_is_folded_or_stays() {
     for n_modules in [1, 2] {
-        let mut filter =
-            BloomFilter::with_sizing(Sizing::new(64, 6).unwrap().with_modules(n_modules).unwrap()).unwrap();
+        let mut filter = of_modules(n_modules, 64 / n_modules, 6);
         filter.insert("ant");
         let unchanged = |folded: &BloomFilter| assert!(*folded == filter);
         let failures = sweep(
@@ -307,8 +260,7 @@ fn a_filter_is_folded_or_stays() {
 #[test]
 fn every_decoder_reports_that_memory_ran_out() {
     for n_modules in [1, 2] {
-        let sizing = Sizing::new(100, 6).unwrap().with_modules(n_modules).unwrap();
-        let mut filter = BloomFilter::with_sizing(sizing).unwrap();
+        let mut filter = of_modules(n_modules, 50, 6);
         filter.insert("ant");
         let (standalone, compact) = (filter.to_standalone(), filter.to_compact());
         assert_eq!(attempts(|| BloomFilter::from_standalone(&standalone)), (filter.clone(), 1));
@@ -387,8 +339,5 @@ fn a_bank_stays_as_it_was() {
     assert_eq!(failures, 2);
     let mut roomy = bank.clone();
     roomy.try_reserve(9).unwrap();
-    ALLOWED.set(0);
-    let pushed = roomy.push(&filters[0]);
-    ALLOWED.set(usize::MAX);
-    assert_eq!(pushed.unwrap(), 9);
+    assert_eq!(with_allowed(0, || roomy.push(&filters[0])), Ok(9));
 }

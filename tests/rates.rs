@@ -127,21 +127,14 @@ fn the_measured_fpr_matches_the_model() {
 
 #[test]
 #[ignore = "seconds in release, minutes in debug"]
-fn the_measured_fpr_matches_the_model_for_all_bits_per_key() {
+fn the_measured_fpr_matches_the_model_for_all_bits_per_key_and_every_k() {
     for bits_per_key in 6..=24 {
         let bits_per_key = f64::from(bits_per_key);
         let k = sizing::best_k(bits_per_key).unwrap();
         assert_model(bits_per_key, k, 2_000_000, 1, 4_000.0);
     }
-}
-
-#[test]
-#[ignore = "seconds in release, minutes in debug"]
-fn the_measured_fpr_matches_the_model_for_every_k() {
-    for k in 1..=16 {
-        for bits_per_key in [4.0, 10.0] {
-            assert_model(bits_per_key, k, 2_000_000, 1, 4_000.0);
-        }
+    for (bits_per_key, k) in (1..=16).flat_map(|k| [(4.0, k), (10.0, k)]) {
+        assert_model(bits_per_key, k, 2_000_000, 1, 4_000.0);
     }
 }
 
@@ -308,19 +301,10 @@ fn a_million_keys_of_every_kind_have_the_loads_and_the_fpr_of_the_model() {
 }
 
 #[test]
-fn the_estimates_are_accurate() {
+fn the_estimated_fpr_and_the_fill_ratio_are_those_of_the_bits() {
     for k in [1, 4, 6, 8, 11, 16] {
         let mut filter = BloomFilter::with_blocks(400, k).unwrap();
-        let mut before = 0;
-        for quarter in 0..4 {
-            let hashes: Vec<u64> = (quarter * 5_000..(quarter + 1) * 5_000).map(mix).collect();
-            filter.insert_batch(&hashes);
-            let (keys, estimate) = ((quarter + 1) * 5_000, filter.estimated_keys().unwrap().keys);
-            let ratio = estimate as f64 / keys as f64;
-            assert!((ratio - 1.0).abs() < 0.01, "k {k}: {estimate} estimated, {keys} inserted");
-            assert!(estimate > before);
-            before = estimate;
-        }
+        filter.insert_batch(&(0..20_000).map(mix).collect::<Vec<_>>());
         let estimated = filter.estimated_fpr();
         let probes = 50 * 4096;
         let positives = false_positives(&filter, probes);
@@ -355,11 +339,6 @@ fn assert_short(n_lanes: usize, bits_per_key: f64) {
         // Exact for the bits that are set, so it replaces millions of lookups.
         rate += view.to_filter().unwrap().estimated_fpr() / filters as f64;
         k = view.k();
-
-        let owned = view.to_filter().unwrap();
-        let estimate = owned.estimated_keys().unwrap().keys as f64;
-        let error = (estimate - keys as f64) / (keys as f64).sqrt();
-        assert!(error.abs() < 2.0, "{n_lanes} lanes, {keys} keys: {estimate} estimated");
     }
     let standard = (1..=16).map(|k| (1.0 - (-f64::from(k) / bits_per_key).exp()).powi(k)).fold(1.0, f64::min);
     let blocked = sizing::fpr(bits_per_key, sizing::best_k(bits_per_key).unwrap()).unwrap();
@@ -379,29 +358,4 @@ fn short_filters_have_no_higher_fpr_than_blocks() {
             assert_short(n_lanes, bits_per_key);
         }
     }
-}
-
-#[test]
-fn a_full_filter_has_no_key_estimate() {
-    let mut filter = BloomFilter::with_blocks(2, 8).unwrap();
-    for i in 0..20_000 {
-        filter.insert_hash(mix(i));
-    }
-    assert_eq!((filter.fill_ratio(), filter.estimated_fpr()), (1.0, 1.0));
-    assert_eq!(filter.estimated_keys(), None);
-}
-
-/// Sets bits as no keys would, to find the exact threshold of the estimate.
-#[test]
-fn a_key_estimate_needs_three_lanes_in_four_that_are_not_full() {
-    for full in 0..=16 {
-        let mut bytes = [0; 129];
-        bytes[..8 * full].fill(0xff);
-        bytes[128] = 0x27;
-        let estimate = BloomFilter::from_compact(&bytes).unwrap().estimated_keys();
-        assert_eq!(estimate.is_none(), full > 4, "{full} of 16 lanes full: {estimate:?}");
-    }
-    let mut one = BloomFilter::with_blocks(1, 8).unwrap();
-    one.insert("key");
-    assert_eq!(one.estimated_keys().map(|estimate| estimate.keys), Some(1));
 }

@@ -4,11 +4,9 @@
 //! shows only if threads happen to meet. For example, a bug that `loom.rs` always finds passed in 23 of 30 runs. But
 //! these tests add whole filters, batches, and the kernels' assembly.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, OnceLock};
 use std::thread;
 
-use bloomline::sstable::FilterPolicy;
 use bloomline::{AtomicBloomFilter, BloomFilter, Kernel, Sizing, mix};
 
 const THREADS: u64 = 4;
@@ -36,19 +34,6 @@ fn all_threads_choose_the_same_kernel() {
         let kernel = Kernel::active();
         assert_eq!(*fastest.get_or_init(|| kernel), kernel);
         assert_eq!(Kernel::available().next(), Some(kernel));
-    });
-}
-
-#[test]
-fn a_filter_is_read_by_many_threads() {
-    let hashes: Vec<u64> = (0..if cfg!(miri) { 20 } else { 1_000 }).map(mix).collect();
-    let mut filter = BloomFilter::with_bits_per_key(hashes.len() as u64, 10.0).unwrap();
-    filter.insert_batch(&hashes);
-    at_once(|_| {
-        let mut found = vec![false; hashes.len()];
-        filter.contains_batch(&hashes, &mut found);
-        assert!(found.iter().all(|&found| found));
-        assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
     });
 }
 
@@ -85,39 +70,4 @@ fn no_thread_loses_a_bit_of_another() {
         assert!(filter.to_filter().unwrap() == expected, "{kernel}: a copy");
         assert!(BloomFilter::from(filter) == expected, "{kernel}");
     }
-}
-
-/// If several threads insert a new key at once, `insert` returns true in at least one of them. For a present key it
-/// returns true in none.
-#[test]
-fn a_new_key_is_new_to_at_least_one_thread() {
-    let keys = if cfg!(miri) { 10 } else { 2_000 };
-    let filter = AtomicBloomFilter::from(BloomFilter::with_bits_per_key(keys, 20.0).unwrap());
-    let reported_new: Vec<AtomicUsize> = (0..keys).map(|_| AtomicUsize::new(0)).collect();
-    let mut alone = filter.to_filter().unwrap();
-    let is_new: Vec<bool> = (0..keys).map(|i| alone.insert_hash(mix(i))).collect();
-    at_once(|_| {
-        for (i, count) in reported_new.iter().enumerate() {
-            count.fetch_add(usize::from(filter.insert_hash(mix(i as u64))), Ordering::Relaxed);
-        }
-    });
-    for (i, count) in reported_new.iter().enumerate() {
-        // In one thread this key may be a false positive, but here it may come first and be new.
-        assert!(count.load(Ordering::Relaxed) >= usize::from(is_new[i]) || !is_new[i], "key {i}");
-    }
-    at_once(|_| assert!((0..keys).all(|i| !filter.insert_hash(mix(i)))));
-}
-
-#[test]
-fn a_policy_makes_filters_in_many_threads() {
-    let policy = FilterPolicy::with_bits_per_key(10.0).unwrap();
-    at_once(|thread| {
-        for table in 0..if cfg!(miri) { 1 } else { 10 } {
-            let keys: Vec<[u8; 8]> =
-                (0..20).map(|i| mix(thread << 32 | table << 16 | i).to_be_bytes()).collect();
-            let mut filter = Vec::new();
-            policy.create_filter(&keys, &mut filter);
-            assert!(keys.iter().all(|key| policy.key_may_match(key, &filter)));
-        }
-    });
 }

@@ -61,26 +61,6 @@ fn many_filters_answer_as_one_by_one() {
 }
 
 #[test]
-fn a_view_describes_itself_as_its_copy_does() {
-    let mut lanes = [false; 64];
-    for bytes in compact_filters() {
-        // Not at a multiple of 8.
-        let view = BloomView::from_compact(&bytes[1..]).unwrap();
-        let copy = view.to_filter().unwrap();
-        let (allocated, described) =
-            allocated(|| (view.byte_len(), view.fill_ratio(), view.estimated_keys(), view.estimated_fpr()));
-        assert_eq!(allocated, 0);
-        let byte_len = if view.n_modules() == 1 { bytes.len() - 2 } else { bytes.len() - 3 };
-        assert_eq!(described, (byte_len, copy.fill_ratio(), copy.estimated_keys(), copy.estimated_fpr()));
-        assert!(described.1 > 0.1 && described.3 > 0.0, "{described:?}");
-        if let Some(seen) = lanes.get_mut(view.byte_len() / 8) {
-            *seen = true;
-        }
-    }
-    assert_eq!(lanes.iter().filter(|seen| **seen).count(), 63, "every number of lanes of a short filter");
-}
-
-#[test]
 fn a_view_folds_as_its_copy_does_and_allocates_only_the_result() {
     let mut folds = 0;
     for bytes in compact_filters() {
@@ -114,40 +94,6 @@ fn a_folded_view_keeps_its_keys_and_seed() {
     assert_eq!(folded(&filter), (3, 6, 5, Some(0), false));
     filter.insert("ant");
     assert_eq!(folded(&filter), (3, 6, 5, None, true));
-}
-
-#[test]
-fn a_view_is_united_as_its_copy_is() {
-    for bytes in compact_filters() {
-        let view = BloomView::from_compact(&bytes[1..]).unwrap();
-        let mut ours = BloomFilter::with_sizing(view.sizing()).unwrap();
-        ours.insert("ant");
-        let mut expected = ours.clone();
-        expected.union_with(&view.to_filter().unwrap()).unwrap();
-        let (allocated, united) = allocated(|| ours.union_with(&view));
-        assert_eq!((allocated, united), (0, Ok(())));
-        assert_eq!((&ours, ours.known_keys()), (&expected, None));
-        assert!(ours.contains("ant"));
-    }
-}
-
-#[test]
-fn views_that_do_not_match_change_nothing() {
-    let mut filter = BloomFilter::with_blocks(3, 6).unwrap().with_seed(9).unwrap();
-    let other = |n_blocks, k, seed| {
-        BloomFilter::with_blocks(n_blocks, k).unwrap().with_seed(seed).unwrap().to_standalone()
-    };
-    let errors = [
-        (other(4, 6, 9), different_size(3, 4, "blocks")),
-        (other(3, 7, 9), different_k(6, 7)),
-        (other(3, 6, 0), different_seed(9, 0)),
-        (of_modules(3, 1, 6).with_seed(9).unwrap().to_standalone(), different_size(1, 3, "modules")),
-    ];
-    for (bytes, error) in errors {
-        let view = BloomView::from_standalone(&bytes).unwrap();
-        assert_eq!(filter.union_with(&view).text(), error);
-        assert_eq!(filter.known_keys(), Some(0));
-    }
 }
 
 fn answers(view: &BloomView<'_>) -> Vec<bool> {
@@ -216,9 +162,7 @@ fn aligned_bytes_start_at_a_cache_line() {
             assert!(aligned[..] == bytes && aligned.as_ptr().addr().is_multiple_of(64), "{len} bytes");
         }
     }
-    for len in [usize::MAX, isize::MAX as usize] {
-        assert_eq!(AlignedBytes::zeroed(len).kind(), Some(ErrorKind::OutOfMemory));
-    }
+    assert_eq!(AlignedBytes::zeroed(isize::MAX as usize).kind(), Some(ErrorKind::OutOfMemory));
 }
 
 /// A short filter equals its copy in whole blocks, which answers alike.
@@ -233,6 +177,10 @@ fn views_are_compared_by_their_answers() {
     assert!(view != BloomView::from_compact_with_seed(&bytes[0][1..], 1).unwrap());
     let mut more = copy;
     assert!(more.insert("one more") && view != more.as_view());
+    // Empty, so that only the shape differs.
+    let [ours, others @ ..] =
+        [(1, 8, 6), (1, 8, 7), (1, 9, 6), (2, 4, 6)].map(|(n, blocks, k)| of_modules(n, blocks, k));
+    assert!(others.iter().all(|other| *other != ours) && of_modules(2, 6, 6) != of_modules(3, 4, 6));
 }
 
 #[test]
@@ -251,26 +199,13 @@ fn are_combined_alike(n_modules: usize) {
     let view = BloomView::from_standalone(&bytes).unwrap();
     let owned = OwnedView::from_standalone(bytes.clone()).unwrap();
     let atomic = AtomicBloomFilter::from(ours.clone());
-    let united = [
-        {
-            let mut united = ours.clone();
-            united.union_with(&theirs).map(|()| united)
-        },
-        {
-            let mut united = ours.clone();
-            united.union_with(view).map(|()| united)
-        },
-        {
-            let mut united = ours.clone();
-            united.union_with(&view).map(|()| united)
-        },
-        {
-            let mut united = ours.clone();
-            united.union_with(&owned).map(|()| united)
-        },
-        atomic.union_with(&view).map(|()| atomic.to_filter().unwrap()),
-    ];
-    assert!(united.iter().all(|united| *united == Ok(of(0..300))));
+    let mut united = [(); 4].map(|()| ours.clone());
+    united[0].union_with(&theirs).unwrap();
+    united[1].union_with(view).unwrap();
+    united[2].union_with(&view).unwrap();
+    united[3].union_with(&owned).unwrap();
+    atomic.union_with(&view).unwrap();
+    assert!(united.into_iter().chain([atomic.to_filter().unwrap()]).all(|united| united == of(0..300)));
     let ours_view = ours.as_view();
     assert_eq!(ours_view.estimated_union(&theirs), Ok(of(0..300).estimated_keys()));
     assert_eq!(view.estimated_union(&ours), ours_view.estimated_union(view));
@@ -347,14 +282,4 @@ fn an_owned_view_whose_bytes_get_lost_finds_every_key() {
         owned.get_ref().shrink_to(n_bytes);
         assert_eq!(owned.as_view().sizing(), before, "all lanes are there");
     }
-}
-
-#[test]
-fn bits_without_a_checksum_are_not_called_verified() {
-    let filter = BloomFilter::with_blocks(3, 6).unwrap();
-    let compact = filter.to_compact();
-    assert_eq!(BloomView::from_compact(&compact).unwrap().verify().text(), NO_CHECKSUM);
-    assert_eq!(OwnedView::from_compact(&compact).unwrap().as_view().verify().text(), NO_CHECKSUM);
-    assert_eq!(filter.as_view().verify().text(), NO_CHECKSUM);
-    assert_eq!(BloomView::from_standalone(&filter.to_standalone()).unwrap().verify(), Ok(()));
 }

@@ -4,7 +4,4 @@
 #[path = "../../tests/common/mod.rs"]
 mod common;
 
-use common::variants::{Input, check};
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|input: Input| check(input));
+libfuzzer_sys::fuzz_target!(|input: common::variants::Input| common::variants::check(input));

@@ -205,12 +205,8 @@ impl Model {
                 assert!(self.bank.to_standalone() == bytes);
             }
             Operation::Damage(at, change) => {
-                let mut bytes = self.bank.to_standalone();
-                let at = at as usize % bytes.len();
-                assert!(BankView::from_standalone(&bytes[..at]).is_err());
-                assert!(at == 0 || BankView::from_standalone(&bytes[at..]).is_err());
-                bytes[at] ^= change;
-                assert_eq!(BankView::from_standalone(&bytes).is_err(), change != 0);
+                let read = |bytes: &[u8]| BankView::from_standalone(bytes).map(drop);
+                let bytes = super::damaged(self.bank.to_standalone(), at as usize, change, read);
                 decoder_survives(&bytes, &self.hashes);
                 self.check_ranges(&bytes);
             }
@@ -219,9 +215,7 @@ impl Model {
                 decoder_survives(&forged, &self.hashes);
             }
             Operation::Kernel(kernel) => {
-                let kernels: Vec<Kernel> = Kernel::available().collect();
-                let kernel = kernels[usize::from(kernel) % kernels.len()];
-                self.bank = self.bank.clone().with_kernel(kernel);
+                self.bank = self.bank.clone().with_kernel(super::kernel(kernel));
             }
         }
     }

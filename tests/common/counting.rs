@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use arbitrary::Arbitrary;
 use bloomline::variants::CountingBloomFilter;
-use bloomline::{BloomFilter, Error, Kernel, Sizing, hash_key, mix};
+use bloomline::{BloomFilter, Error, Sizing, hash_key, mix};
 
 use super::decode::{counting_decoder_survives, forge_footer};
 use super::format::mask;
@@ -81,7 +81,7 @@ impl Model {
             Operation::Insert(number) => self.insert(mix((*number).into()), CountingBloomFilter::insert_hash),
             Operation::InsertKey(key) => self.insert(hash_key(key, seed), |filter, _| filter.insert(key)),
             Operation::Batch(first, count) => {
-                let hashes: Vec<u64> = (0..u64::from(*count)).map(|i| mix(u64::from(*first) + i)).collect();
+                let hashes = super::hashes(*first, (*count).into());
                 let (mut single, mut batch) = (self.filter.clone(), self.filter.clone());
                 batch.insert_batch(&hashes);
                 let mut new = vec![false; hashes.len()];
@@ -113,20 +113,15 @@ impl Model {
             }
             Operation::Standalone => self.check(),
             Operation::Damage(at, change) => {
-                let mut bytes = self.filter.to_standalone();
-                let at = usize::from(*at) % bytes.len();
-                assert!(CountingBloomFilter::from_standalone(&bytes[..at]).is_err());
-                bytes[at] ^= change;
-                assert_eq!(CountingBloomFilter::from_standalone(&bytes).is_err(), *change != 0);
+                let read = CountingBloomFilter::from_standalone;
+                super::damaged(self.filter.to_standalone(), (*at).into(), *change, read);
             }
             Operation::Forge(offset, bytes) => {
                 let forged = forge_footer(&self.filter.to_standalone(), usize::from(offset % 47), bytes);
                 counting_decoder_survives(&forged);
             }
             Operation::Kernel(kernel) => {
-                let kernels: Vec<Kernel> = Kernel::available().collect();
-                let kernel = kernels[usize::from(*kernel) % kernels.len()];
-                self.filter = self.filter.clone().with_kernel(kernel);
+                self.filter = self.filter.clone().with_kernel(super::kernel(*kernel));
             }
         }
     }

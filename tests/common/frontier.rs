@@ -61,11 +61,8 @@ impl Model {
                 self.frontier = copy;
             }
             Operation::Damage(place, change) => {
-                let mut bytes = self.frontier.to_standalone();
-                let place = usize::from(place) % bytes.len();
-                assert!(Frontier::<Vec<u8>>::from_standalone(&bytes[..place]).is_err(), "cut at {place}");
-                bytes[place] ^= change.max(1);
-                assert!(Frontier::<Vec<u8>>::from_standalone(&bytes).is_err(), "changed at {place}");
+                let read = Frontier::<Vec<u8>>::from_standalone;
+                super::damaged(self.frontier.to_standalone(), place.into(), change, read);
             }
         }
     }

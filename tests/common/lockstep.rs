@@ -4,6 +4,7 @@ use arbitrary::Arbitrary;
 use bloomline::{AtomicBloomFilter, BloomView, Kernel};
 
 use super::format::Reference;
+use super::{bitmap_of, packed};
 
 #[derive(Arbitrary, Debug)]
 pub struct Input<'a> {
@@ -42,7 +43,7 @@ pub fn reference_kernel() -> Kernel {
 /// many blocks each.
 pub fn kernels_agree(inserted: &[u64], queried: &[u64], k: u32, [n_modules, n_blocks]: [usize; 2]) {
     let empty = super::of_modules(n_modules, n_blocks, k);
-    let n_blocks = format!("{n_modules} modules of {n_blocks}");
+    let shape = format!("k {k}, {n_modules} modules of {n_blocks} blocks");
 
     let mut reference = Reference::new(empty.sizing());
     let changed: Vec<bool> = inserted.iter().map(|&hash| reference.insert(hash)).collect();
@@ -64,67 +65,47 @@ pub fn kernels_agree(inserted: &[u64], queried: &[u64], k: u32, [n_modules, n_bl
     for kernel in Kernel::available() {
         let mut single = empty.clone().with_kernel(kernel);
         for (&hash, &changed) in inserted.iter().zip(&changed) {
-            assert_eq!(
-                single.insert_hash(hash),
-                changed,
-                "{kernel}: insert of {hash:#x}, k {k}, {n_blocks} blocks"
-            );
+            assert_eq!(single.insert_hash(hash), changed, "{kernel}: insert of {hash:#x}, {shape}");
         }
-        assert!(single == reference, "{kernel}: bits after inserts, k {k}, {n_blocks} blocks");
+        assert!(single == reference, "{kernel}: bits after inserts, {shape}");
 
         let mut batch = empty.clone().with_kernel(kernel);
         batch.insert_batch(inserted);
-        assert!(batch == reference, "{kernel}: bits after a batch, k {k}, {n_blocks} blocks");
+        assert!(batch == reference, "{kernel}: bits after a batch, {shape}");
 
         let mut batch = empty.clone().with_kernel(kernel);
         let mut new: Vec<bool> = changed.iter().map(|changed| !changed).collect();
         batch.insert_batch_new(inserted, &mut new);
-        assert_eq!(new, changed, "{kernel}: new in a batch, k {k}, {n_blocks} blocks");
-        assert!(batch == reference, "{kernel}: bits after a batch with answers, k {k}, {n_blocks} blocks");
+        assert_eq!(new, changed, "{kernel}: new in a batch, {shape}");
+        assert!(batch == reference, "{kernel}: bits after a batch with answers, {shape}");
 
         let shared = AtomicBloomFilter::from(empty.clone().with_kernel(kernel));
         for (&hash, &changed) in inserted.iter().zip(&changed) {
-            assert_eq!(shared.insert_hash(hash), changed, "{kernel}: shared insert of {hash:#x}, k {k}");
+            assert_eq!(shared.insert_hash(hash), changed, "{kernel}: shared insert of {hash:#x}, {shape}");
         }
         let answered = queried.iter().map(|&hash| shared.contains_hash(hash));
-        assert!(answered.eq(answers.iter().copied()), "{kernel}: shared lookups, k {k}, {n_blocks} blocks");
-        assert!(shared.to_filter().unwrap() == reference, "{kernel}: shared bits, k {k}, {n_blocks} blocks");
+        assert!(answered.eq(answers.iter().copied()), "{kernel}: shared lookups, {shape}");
+        assert!(shared.to_filter().unwrap() == reference, "{kernel}: shared bits, {shape}");
 
         let view = BloomView::from_compact(&shifted[1..]).expect("our own bytes").with_kernel(kernel);
         assert_eq!([single.kernel(), batch.kernel(), view.to_filter().unwrap().kernel()], [kernel; 3]);
         for (&hash, &answer) in queried.iter().zip(&answers) {
             single.prefetch(hash);
             view.prefetch(hash);
-            let context = || format!("{kernel}: lookup of {hash:#x}, k {k}, {n_blocks} blocks");
-            assert_eq!(single.contains_hash(hash), answer, "{}", context());
-            assert_eq!(view.contains_hash(hash), answer, "{}, in place", context());
+            assert_eq!(single.contains_hash(hash), answer, "{kernel}: lookup of {hash:#x}, {shape}");
+            assert_eq!(view.contains_hash(hash), answer, "{kernel}: lookup of {hash:#x} in place, {shape}");
         }
         let mut found = vec![false; queried.len()];
         single.contains_batch(&queried, &mut found);
-        assert_eq!(found, answers, "{kernel}: batch, k {k}, {n_blocks} blocks");
+        assert_eq!(found, answers, "{kernel}: batch, {shape}");
         found.fill(false);
         view.contains_batch(&queried, &mut found);
-        assert_eq!(found, answers, "{kernel}: batch in place, k {k}, {n_blocks} blocks");
+        assert_eq!(found, answers, "{kernel}: batch in place, {shape}");
         for (filter, place) in [(single.as_view(), "owned"), (view, "in place")] {
-            assert_eq!(
-                bitmap_of(filter, &queried),
-                packed(&answers),
-                "{kernel}: bitmap, {place}, k {k}, {n_blocks} blocks"
-            );
+            let bitmap = bitmap_of(queried.len(), |bitmap| filter.contains_bitmap(&queried, bitmap));
+            assert_eq!(bitmap, packed(&answers), "{kernel}: bitmap, {place}, {shape}");
         }
     }
-}
-
-fn bitmap_of(filter: BloomView<'_>, hashes: &[u64]) -> Vec<u8> {
-    let mut found = vec![0xff; hashes.len().div_ceil(8)];
-    filter.contains_bitmap(hashes, &mut found);
-    found
-}
-
-/// A bit for each answer, the first in the lowest bit of the first byte.
-fn packed(answers: &[bool]) -> Vec<u8> {
-    let byte = |answers: &[bool]| answers.iter().enumerate().map(|(i, &answer)| u8::from(answer) << i).sum();
-    answers.chunks(8).map(byte).collect()
 }
 
 /// Compares single lookups and batches on a short filter with lookups in the whole blocks that it represents.
@@ -135,7 +116,8 @@ pub fn kernels_agree_on_short(short: &[u8], queried: &[u64]) {
         let view = view.with_kernel(kernel);
         let mut found = vec![false; queried.len()];
         view.contains_batch(queried, &mut found);
-        assert_eq!(bitmap_of(view, queried), packed(&found), "{kernel}: bitmap of {} bytes", short.len());
+        let bitmap = bitmap_of(queried.len(), |bitmap| view.contains_bitmap(queried, bitmap));
+        assert_eq!(bitmap, packed(&found), "{kernel}: bitmap of {} bytes", short.len());
         for (&hash, found) in queried.iter().zip(found) {
             let answer = whole.contains_hash(hash);
             assert_eq!(view.contains_hash(hash), answer, "{kernel}: {hash:#x} in {} bytes", short.len());

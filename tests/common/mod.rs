@@ -2,7 +2,7 @@
 //! `tests/corpus.rs` runs it over the saved corpus and bytes from proptest.
 #![allow(dead_code, reason = "each driver uses only the properties that it runs")]
 
-use bloomline::{BloomFilter, Sizing};
+use bloomline::{BloomFilter, Error, Kernel, Sizing, mix};
 
 /// The number of cases of a property. Under miri only a few, because each runs for seconds.
 pub const fn cases(many: u32) -> u32 {
@@ -20,13 +20,43 @@ pub fn of_modules(n_modules: usize, module_blocks: usize, k: u32) -> BloomFilter
     BloomFilter::with_sizing(sizing.expect("in range")).expect("enough memory")
 }
 
-/// Asserts that a builder rounds up `needed` lanes to `lanes` as it should. A short filter has less than one lane more,
-/// and a filter of whole blocks less than one block more.
-pub fn assert_lanes(lanes: usize, needed: f64) {
-    let needed = needed.max(1.0);
-    let slack = if lanes < 64 { 1.0 } else { 8.0 };
-    assert!(lanes < 64 || lanes.is_multiple_of(8), "no filter has {lanes} lanes");
-    assert!((needed..needed + slack).contains(&(lanes as f64)), "{lanes} lanes, {needed} needed");
+/// Asserts that bytes that are cut at a place, or changed there, are refused. Returns the changed bytes.
+pub fn damaged<F>(
+    mut bytes: Vec<u8>,
+    at: usize,
+    change: u8,
+    read: impl Fn(&[u8]) -> Result<F, Error>,
+) -> Vec<u8> {
+    let at = at % bytes.len();
+    assert!(read(&bytes[..at]).is_err(), "cut at {at}");
+    assert!(at == 0 || read(&bytes[at..]).is_err(), "from {at} on");
+    bytes[at] ^= change;
+    assert_eq!(read(&bytes).is_err(), change != 0, "changed at {at}");
+    bytes
+}
+
+/// `mix` of consecutive numbers.
+pub fn hashes(first: u16, count: u64) -> Vec<u64> {
+    (0..count).map(|i| mix(u64::from(first) + i)).collect()
+}
+
+/// One of this CPU's kernels.
+pub fn kernel(number: u8) -> Kernel {
+    let kernels: Vec<_> = Kernel::available().collect();
+    kernels[usize::from(number) % kernels.len()]
+}
+
+/// What `write` makes of a bitmap for this many answers, in which all bits are set.
+pub fn bitmap_of(answers: usize, write: impl FnOnce(&mut [u8])) -> Vec<u8> {
+    let mut bitmap = vec![0xff; answers.div_ceil(8)];
+    write(&mut bitmap);
+    bitmap
+}
+
+/// A bit for each answer, the first in the lowest bit of the first byte.
+pub fn packed(answers: &[bool]) -> Vec<u8> {
+    let byte = |answers: &[bool]| answers.iter().enumerate().map(|(i, &answer)| u8::from(answer) << i).sum();
+    answers.chunks(8).map(byte).collect()
 }
 
 pub mod allocations;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use arbitrary::Arbitrary;
-use bloomline::{BloomFilter, BloomView, FilterBuilder, Kernel, hash_key, mix};
+use bloomline::{BloomFilter, BloomView, FilterBuilder, hash_key, mix};
 
 use super::format::Reference;
 
@@ -73,8 +73,7 @@ fn run(slots: &mut [Slot; FILTERS], operation: &Operation<'_>) {
         Operation::Insert(slot, number) => slots[index(slot)].insert(mix(u64::from(*number))),
         Operation::InsertKey(slot, key) => slots[index(slot)].insert_key(key),
         Operation::Batch(slot, first, count) => {
-            let hashes: Vec<u64> = (0..u64::from(*count)).map(|i| mix(u64::from(*first) + i)).collect();
-            slots[index(slot)].insert_batch(&hashes);
+            slots[index(slot)].insert_batch(&super::hashes(*first, (*count).into()));
         }
         Operation::Raw(slot, hashes) => slots[index(slot)].insert_batch(hashes),
         Operation::Union(slot, other) => {
@@ -116,9 +115,8 @@ fn run(slots: &mut [Slot; FILTERS], operation: &Operation<'_>) {
         }
         Operation::Build(slot, quarters) => slots[index(slot)].build((f64::from(*quarters) + 1.0) / 4.0),
         Operation::Kernel(slot, kernel) => {
-            let kernels: Vec<Kernel> = Kernel::available().collect();
             let slot = &mut slots[index(slot)];
-            slot.filter = slot.filter.clone().with_kernel(kernels[usize::from(*kernel) % kernels.len()]);
+            slot.filter = slot.filter.clone().with_kernel(super::kernel(*kernel));
         }
     }
 }
@@ -129,6 +127,15 @@ fn at_offset<T>(bytes: &[u8], offset: u8, open: impl FnOnce(&[u8]) -> T) -> T {
     let start = room.as_ptr().align_offset(64) + usize::from(offset % 64);
     room[start..][..bytes.len()].copy_from_slice(bytes);
     open(&room[start..][..bytes.len()])
+}
+
+/// Asserts that a builder rounds up `needed` lanes to `lanes` as it should. A short filter has less than one lane more,
+/// and a filter of whole blocks less than one block more.
+fn assert_lanes(lanes: usize, needed: f64) {
+    let needed = needed.max(1.0);
+    let slack = if lanes < 64 { 1.0 } else { 8.0 };
+    assert!(lanes < 64 || lanes.is_multiple_of(8), "no filter has {lanes} lanes");
+    assert!((needed..needed + slack).contains(&(lanes as f64)), "{lanes} lanes, {needed} needed");
 }
 
 impl Slot {
@@ -260,7 +267,7 @@ impl Slot {
         let view = BloomView::from_compact_with_seed(compact, self.filter.seed()).expect("our own bytes");
         let (lanes, _) = compact.as_chunks::<8>();
         if view.n_modules() == 1 {
-            super::assert_lanes(lanes.len(), needed);
+            assert_lanes(lanes.len(), needed);
         } else {
             assert!(self.filter.sizing() == view.sizing() && lanes.len() == 8 * view.n_blocks());
         }

@@ -4,10 +4,11 @@ use std::collections::HashSet;
 
 use arbitrary::Arbitrary;
 use bloomline::variants::ScalableBloomFilter;
-use bloomline::{BloomFilter, Kernel, mix};
+use bloomline::{BloomFilter, mix};
 
 use super::decode::{forge_footer, loads_of, scalable_decoder_survives};
 use super::format::Reference;
+use super::{bitmap_of, packed};
 
 #[derive(Arbitrary, Debug)]
 pub struct Input<'a> {
@@ -144,10 +145,8 @@ impl Model {
                 self.record(hash, was_in);
             }
             Operation::Batch(first, count, in_batch) => {
-                let first = u64::from(*first);
                 // Each hash twice, near each other if there are few.
-                let numbers = first..first + 4 * u64::from(*count);
-                let hashes: Vec<u64> = numbers.clone().chain(numbers).map(mix).collect();
+                let hashes = super::hashes(*first, 4 * u64::from(*count)).repeat(2);
                 self.insert_all(&hashes, *in_batch);
             }
             Operation::Raw(hashes) => self.insert_all(hashes, true),
@@ -164,29 +163,22 @@ impl Model {
             }
             Operation::Standalone => self.check(),
             Operation::Damage(at, change) => {
-                let mut bytes = self.filter.to_standalone();
-                let at = usize::from(*at) % bytes.len();
-                assert!(ScalableBloomFilter::from_standalone(&bytes[..at]).is_err());
-                assert!(at == 0 || ScalableBloomFilter::from_standalone(&bytes[at..]).is_err());
-                bytes[at] ^= change;
-                assert_eq!(ScalableBloomFilter::from_standalone(&bytes).is_err(), *change != 0);
+                let read = ScalableBloomFilter::from_standalone;
+                super::damaged(self.filter.to_standalone(), (*at).into(), *change, read);
             }
             Operation::Forge(offset, bytes) => {
                 let forged = forge_footer(&self.filter.to_standalone(), usize::from(offset % 47), bytes);
                 scalable_decoder_survives(&forged);
             }
             Operation::Kernel(kernel) => {
-                let kernels: Vec<Kernel> = Kernel::available().collect();
-                let kernel = kernels[usize::from(*kernel) % kernels.len()];
-                self.filter = self.filter.clone().with_kernel(kernel);
+                self.filter = self.filter.clone().with_kernel(super::kernel(*kernel));
             }
             Operation::Union(initial_capacity, growth, first, count) => {
                 let capacity = usize::from(*initial_capacity);
                 let n_modules = self.filter.filters()[0].n_modules();
                 let other = with_modules(n_modules, 1, capacity, self.fpr, growth % 15 + 2, self.tightening);
                 let mut other = other.with_seed(self.filter.seed()).unwrap();
-                let first = u64::from(*first);
-                let hashes: Vec<u64> = (first..first + 4 * u64::from(*count)).map(mix).collect();
+                let hashes = super::hashes(*first, 4 * u64::from(*count));
                 other.insert_batch(&hashes);
                 let (before, keys) = (self.filter.clone(), self.new + other.inserted_keys());
                 match self.filter.union_with(&other) {
@@ -212,8 +204,7 @@ impl Model {
                 let filter =
                     super::of_modules(self.filter.filters()[0].n_modules(), usize::from(*n_blocks) + 1, k);
                 let mut filter = filter.with_seed(self.filter.seed()).unwrap();
-                let hashes: Vec<u64> =
-                    (0..=u64::from(*n_blocks)).map(|i| mix(u64::from(*first) + i)).collect();
+                let hashes = super::hashes(*first, u64::from(*n_blocks) + 1);
                 filter.insert_batch(&hashes);
                 let (kernel, fpr) = (self.filter.filters()[0].kernel(), self.fpr);
                 let keys = hashes.len() as u64;
@@ -309,5 +300,7 @@ impl Model {
             assert_eq!(filters.iter().any(|filter| filter.contains(hash)), found[at]);
             self.filter.prefetch(hash);
         }
+        let bitmap = bitmap_of(hashes.len(), |bitmap| self.filter.contains_bitmap(&hashes, bitmap));
+        assert_eq!(bitmap, packed(&found));
     }
 }

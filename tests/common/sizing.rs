@@ -53,7 +53,6 @@ pub fn check(input: Input) {
     the_best_k_is_best(bits_per_key);
     fprs_are_kept(input.keys, input.fpr.up_to(1.0), most_modules);
     filters_have_their_size(input.n_blocks as usize, u32::from(input.k % 20));
-    builders_keep_their_size(input.keys % 300, bits_per_key);
     builders_size_as_sizing_does(input.keys % 2_000, input.fpr.up_to(1.0), most_modules);
 }
 
@@ -139,7 +138,7 @@ fn fprs_fall(bits_per_key: f64, more_bits_per_key: f64, k: u32) {
     }
 }
 
-fn the_best_k_is_best(bits_per_key: f64) {
+pub fn the_best_k_is_best(bits_per_key: f64) {
     let Ok(best) = sizing::best_k(bits_per_key) else {
         assert!(!is_bits_per_key(bits_per_key));
         return;
@@ -223,19 +222,6 @@ fn filters_have_their_size(n_blocks: usize, k: u32) {
         Err(error) => assert_eq!(error.to_string(), errors::n_blocks(n_blocks, MOST_BLOCKS as u64)),
         Ok(filter) => assert_eq!((filter.n_blocks(), filter.k()), (n_blocks, k)),
     }
-}
-
-fn builders_keep_their_size(keys: u64, bits_per_key: f64) {
-    let Ok(mut builder) = FilterBuilder::with_bits_per_key(bits_per_key) else {
-        assert!(!is_bits_per_key(bits_per_key));
-        return;
-    };
-    for i in 0..keys {
-        builder.insert_hash(mix(i));
-    }
-    let mut compact = Vec::new();
-    builder.finish_compact(&mut compact).unwrap();
-    super::assert_lanes((compact.len() - 1) / 8, keys as f64 * bits_per_key / 64.0);
 }
 
 /// So a builder keeps the rate.

@@ -7,6 +7,8 @@ use bloomline::sizing::standard::StandardSizing;
 use bloomline::variants::StandardBloomFilter;
 use bloomline::{Error, hash_key, mix};
 
+use super::{bitmap_of, packed};
+
 #[derive(Arbitrary, Debug)]
 pub struct Input<'a> {
     k: u8,
@@ -66,17 +68,13 @@ pub fn standard(input: Input<'_>) {
                 first.add(*hash);
             }
             Operation::Batch(start, count) => {
-                let hashes: Vec<u64> = (0..u64::from(*count)).map(|i| mix(u64::from(*start) + i)).collect();
+                let hashes = super::hashes(*start, (*count).into());
                 first.filter.insert_batch(&hashes);
                 hashes.iter().for_each(|&hash| first.add(hash));
                 let mut found = vec![false; hashes.len()];
                 first.filter.contains_batch(&hashes, &mut found);
-                let mut bitmap = vec![0xff; hashes.len().div_ceil(8)];
-                first.filter.contains_bitmap(&hashes, &mut bitmap);
-                let bits = (0..8 * bitmap.len()).map(|i| bitmap[i / 8] >> (i % 8) & 1 == 1);
-                assert!(
-                    bits.eq(found.iter().copied().chain(std::iter::repeat(false)).take(8 * bitmap.len()))
-                );
+                let bitmap = bitmap_of(hashes.len(), |bitmap| first.filter.contains_bitmap(&hashes, bitmap));
+                assert_eq!(bitmap, packed(&found));
                 assert!(found.iter().all(|found| *found), "a key was lost");
             }
             Operation::ContainsHash(hash) => {

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Compares bloomline with the other Bloom filters on PyPI, and with the Rust crate.
+"""Compares bloomline with the other Bloom filters on PyPI.
 
-    pip install ./python pyarrow
+    pip install bindings/python pyarrow
     pip install rbloom abloom fastbloom-rs pybloomfiltermmap3 pybloom-live bloom-filter2 pyprobables
     python bindings/python/benches/compare.py --keys 10_000_000 --out bindings/python/benches/results
 
 Writes compare.md. A library that cannot be imported is left out, with the reason; pybloomfiltermmap3 has no wheel and
-needs a C compiler. Needs Linux, and cargo for the Rust program in baseline/. At 10 million keys it takes 6 to 10 minutes
-and 5 GB of memory.
+needs a C compiler. At 10 million keys it takes 6 to 10 minutes and 5 GB of memory.
 """
 
 import argparse
@@ -18,10 +17,8 @@ import importlib.metadata
 import os
 import pickle
 import platform
-import re
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -32,16 +29,14 @@ from typing import Any, Callable
 import numpy as np
 import pyarrow as pa
 
-import bloomline
-
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 FPR = 0.01
 ROUNDS = 10
 
 
-# Keys: what `bloomline::mix` makes of 0, 1, 2, ..., as the Rust program does, without the sign (bloom-filter2 never
-# returns from a negative integer). Text is "user:" and the integer in 19 digits: 24 bytes.
+# Keys: what `bloomline::mix` makes of 0, 1, 2, ..., without the sign (bloom-filter2 never returns from a negative
+# integer). Text is "user:" and the integer in 19 digits: 24 bytes.
 
 
 def int_keys(start, stop):
@@ -241,88 +236,8 @@ def compare(kind, libraries, n_keys):
     return rows
 
 
-class Rust:
-    """The Rust program, which waits for jobs: so that its runs and ours can take turns."""
-
-    def __init__(self, n_keys):
-        program = ["cargo", "run", "--release", "--quiet", "--package", "bloomline-python-baseline", "--", str(n_keys)]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self.process = subprocess.Popen(program, cwd=ROOT, text=True, **pipes)
-
-    def run(self, job, path):
-        print(job, path, file=self.process.stdin, flush=True)
-        elapsed, answer = self.process.stdout.readline().split()
-        return int(elapsed), float(answer)
-
-
-def peak_growth(call, *arguments):
-    """By how many bytes the process's resident memory has been larger during the call than before."""
-    Path("/proc/self/clear_refs").write_text("5")
-    kib = lambda field: int(re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())[1])
-    before = kib("VmRSS")
-    call(*arguments)
-    return (kib("VmHWM") - before) * 1024
-
-
 def fast(libraries):
     return [library for library in libraries if library.distribution != "bloomline" and library.nth == 1]
-
-
-def against_rust(libraries, n_keys, folder):
-    """Times of our calls, of the Rust program and of the fast libraries, for the same keys and sizes of filter."""
-    rust = Rust(n_keys)
-    ints = int_keys(0, n_keys)
-    columns = {"int64": ints, "text": text_column(ints)}
-    ours = libraries[0]
-    # Filters of 1 MiB with 10 bits for each key, about 1%, and one for all keys, empty.
-    n_small = 838_860
-    files = {job: folder / job.replace(" ", "-") for job in ["int64 contains", "text contains", "int64 update"]}
-    for kind, column in columns.items():
-        f = bloomline.BloomFilter.with_bits_per_key(n_small, 10)
-        assert f.size_bytes == 1 << 20
-        f.update(column[:n_small])
-        f.save(files[f"{kind} contains"])
-    bloomline.BloomFilter(n_keys, FPR).save(files["int64 update"])
-
-    # Measured before the lists of objects, which leave free memory behind, and with an answer kept, so that the result
-    # does not find any either.
-    kept = f.contains_many(columns["text"])
-    growth = peak_growth(f.contains_many, columns["text"])
-    del kept
-
-    results = []
-    for job, path in files.items():
-        kind, method = job.split()
-        # Other libraries have a filter of their own for as many keys, and with as many in it.
-        others = fast(libraries) if kind == "int64" else []
-        keys = objects(kind, columns[kind]) if others else []
-        made = n_small if method == "contains" else n_keys
-        theirs = [library.make(library.module, made) for library in others]
-        if method == "contains":
-            for library, f in zip(others, theirs):
-                library.update(f, keys[:made])
-        names = [library.name for library in others]
-        times = {name: [] for name in ["Python", "Rust", *names]}
-        for round in range(ROUNDS):
-            for name in in_turn(times, round):
-                if name == "Rust":
-                    elapsed, expected = rust.run(job, path)
-                elif name == "Python":
-                    f = bloomline.BloomFilter.open(path, mmap=False)
-                    elapsed, found = timed(getattr(ours, method), f, columns[kind])
-                    answer = f.fill_ratio if method == "update" else float(found.sum())
-                else:
-                    i = names.index(name)
-                    if method == "update":
-                        theirs[i] = others[i].make(others[i].module, made)
-                    elapsed, _ = timed(getattr(others[i], method), theirs[i], keys)
-                times[name].append(elapsed / n_keys)
-            if answer != expected:
-                sys.exit(f"{job}: Python's answer is {answer}, Rust's {expected}")
-            print(f"{job} {round + 1}/{ROUNDS}", file=sys.stderr)
-        results.append((job, times))
-
-    return results, growth, columns["text"].nbytes
 
 
 def one_key(libraries):
@@ -354,37 +269,6 @@ def one_key(libraries):
 # Writing
 
 
-def ratio(ours, theirs):
-    return median(a / b for a, b in zip(ours, theirs))
-
-
-def table_of_targets(results, growth, column_bytes, single):
-    lines = ["| | measured | target | |", "|---|---:|---:|---|"]
-
-    def row(what, measured, target, met):
-        lines.append(f"| {what} | {measured:.2f} × | {target} × | {'met' if met else '**missed**'} |")
-
-    targets = {"int64 contains": ("≥ 10", 10), "int64 update": ("≥ 8", 8)}
-    for job, times in results:
-        ours = times.pop("Python")
-        rust = ratio(ours, times.pop("Rust"))
-        row(f"{job}: time ÷ Rust's", rust, "≤ 1.25", rust <= 1.25)
-        if times:
-            name = min(times, key=lambda name: median(times[name]))
-            text, least = targets[job]
-            speed = ratio(times[name], ours)
-            row(f"{job}: the fastest other library's time ({name}) ÷ ours", speed, text, speed >= least)
-    lines.append(
-        f"| text contains: growth of peak memory, of a column of {column_bytes / 1e6:.0f} MB | {growth / 1e6:.1f} MB | "
-        f"≤ {column_bytes / 1e7:.0f} MB | {'met' if growth <= column_bytes / 10 else '**missed**'} |"
-    )
-    if "rbloom" in single:
-        for i, objects in enumerate(["the same str again and again", "a new str each time"]):
-            measured = ratio(single["bloomline"][i], single["rbloom"][i])
-            row(f"`key in f`, {objects}: time ÷ rbloom's", measured, "≤ 1.2", measured <= 1.2)
-    return lines
-
-
 PHASES = ["update", "present", "absent"]
 
 
@@ -413,10 +297,7 @@ def main():
         parser.error(f"--keys {n_keys} is too few to time; give 1_000_000 at least")
 
     libraries, left_out = installed()
-    with tempfile.TemporaryDirectory() as folder:
-        results, growth, column_bytes = against_rust(libraries, n_keys, Path(folder))
     single = one_key(libraries)
-    print("\n".join(table_of_targets(results, growth, column_bytes, single)))
     tables = {kind: compare(kind, libraries, n_keys) for kind in ["int64", "text"]}
     # The first two rows are ours: columns and lists.
     next_best = [min(row["ratio"][phase] for row in rows[2:]) for rows in tables.values() for phase in PHASES]
