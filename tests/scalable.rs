@@ -7,7 +7,7 @@ mod standalone;
 
 use bloomline::sizing::{self, SCALABLE_MIN_FPR};
 use bloomline::variants::ScalableBloomFilter;
-use bloomline::{BloomFilter, ErrorKind, Kernel, Sizing, hash_key, mix};
+use bloomline::{BloomFilter, ErrorKind, Kernel, Sizing, mix};
 use common::allocations::{allocated, kept};
 use common::decode::{forge_footer as forge, forge_loads};
 use common::errors::*;
