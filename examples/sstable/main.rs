@@ -126,11 +126,11 @@ fn lookups(keys: u64, policy: &FilterPolicy) -> Result<[f64; 2]> {
     (0..keys).map(mix).for_each(|hash| _ = (standard.insert_hash(hash), blocked.insert_hash(hash)));
     // Tables of the same keys do as well: their filters lie in memory of their own.
     let (standard, blocked) = (vec![standard; FILTERS as usize], vec![blocked; FILTERS as usize]);
-    let mut rounds = [[0.0; ROUNDS]; 2];
-    for round in 0..ROUNDS {
+    let mut rounds = [const { Vec::new() }; 2];
+    for _ in 0..ROUNDS {
         // Each round times both, so that other load on the machine slows both.
-        rounds[0][round] = ns(keys, |filter, hash| standard[filter].contains_hash(hash));
-        rounds[1][round] = ns(keys, |filter, hash| blocked[filter].contains_hash(hash));
+        rounds[0].push(ns(keys, |filter, hash| standard[filter].contains_hash(hash)));
+        rounds[1].push(ns(keys, |filter, hash| blocked[filter].contains_hash(hash)));
     }
     Ok(rounds.map(|mut ns| *ns.select_nth_unstable_by(ROUNDS / 2, f64::total_cmp).1))
 }
