@@ -3,7 +3,7 @@
 cli() {
     # Its README's sessions use the example.
     cargo build --release --quiet --example lines
-    step cargo test -p bloomline-cli -p bloomline-replace --release
+    step cargo test -p bloomline-cli -p bloomline-chart -p bloomline-replace --release
 }
 
 ## cli_bench                   compares time and memory of bloomline with those of awk, sort, Python and grep
