@@ -114,18 +114,6 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// The lanes of modules that have `module_len` bytes each, which [`module_len`](Self::module_len) returned for as
-    /// many bytes.
-    #[inline]
-    pub(crate) fn with_module_len(bytes: &'a [u8], module_len: usize) -> Option<Self> {
-        match Self::new(bytes)? {
-            Self::Blocks(Modules { blocks, .. }) => {
-                Some(Self::Blocks(Modules { blocks, module_blocks: module_len / BLOCK_BYTES }))
-            }
-            short => Some(short),
-        }
-    }
-
     #[inline]
     pub(crate) fn as_bytes(self) -> &'a [u8] {
         match self {

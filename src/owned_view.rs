@@ -1,13 +1,14 @@
 //! `OwnedView`, a view that owns or shares the bytes that it reads.
-//!
-//! It stores the length of the lanes instead of the lanes, because a struct cannot borrow from itself.
-#![forbid(unsafe_code)]
 
-use core::fmt;
+use core::{fmt, slice};
+
+#[cfg(not(target_has_atomic = "ptr"))]
+use alloc::rc::Rc as Arc;
+#[cfg(target_has_atomic = "ptr")]
+use alloc::sync::Arc;
 
 use crate::error::Error;
 use crate::key::Key;
-use crate::lanes::Lanes;
 use crate::view::BloomView;
 
 /// A [`BloomView`] that keeps its bytes, for a struct that cannot borrow them, such as a table that holds its file, or
@@ -19,11 +20,8 @@ use crate::view::BloomView;
 /// | in a cache of filters, read or copied into memory of their own | [`AlignedBytes`](crate::AlignedBytes) |
 /// | anything else that is `AsRef<[u8]>` | `Arc<[u8]>`, `Vec<u8>` |
 ///
-/// The bytes are checked when they are opened, as by a [`BloomView`], but not copied. A lookup costs less than a
-/// nanosecond more than in a view.
-///
-/// `as_ref` must return the same bytes each time. If it does not, lookups return wrong answers, but nothing panics and
-/// no other memory is read. If it returns fewer bytes than the filter has, every key is possibly present.
+/// The bytes are checked when they are opened, as by a [`BloomView`], but not copied. `as_ref` is called only then, and
+/// the `B` is moved to the heap, where it stays. Lookups are as fast as in a view. A clone shares the bytes.
 ///
 /// # Examples
 ///
@@ -33,20 +31,14 @@ use crate::view::BloomView;
 /// let mut filter = BloomFilter::with_fpr(1_000, 0.01)?;
 /// filter.insert("ant");
 /// let cached = OwnedView::from_standalone(AlignedBytes::copy_of(&filter.to_standalone())?)?;
-/// assert!(cached.as_view().contains("ant"));
+/// assert!(cached.contains("ant"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct OwnedView<B> {
-    bytes: B,
-    /// The lanes are these first bytes.
-    lanes_len: usize,
-    module_len: usize,
-    /// Where the checksums start, and their bytes.
-    checksums: (usize, usize),
-    /// The view, but with lanes that contain every key, and without checksums. It answers if `bytes` no longer has as
-    /// many bytes.
-    all_set: BloomView<'static>,
+    /// Borrows from `bytes`, not for longer than `self` lives.
+    view: BloomView<'static>,
+    bytes: Arc<B>,
 }
 
 impl<B: AsRef<[u8]>> OwnedView<B> {
@@ -91,37 +83,30 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
         Self::open(bytes, |bytes| BloomView::from_standalone_unverified(bytes))
     }
 
-    fn open(bytes: B, open: impl FnOnce(&[u8]) -> Result<BloomView<'_>, Error>) -> Result<Self, Error> {
-        let all = bytes.as_ref();
-        let view = open(all)?;
-        let (lanes_len, module_len) = (view.byte_len(), view.lanes.module_len());
-        let checksums = view.checksums.as_flattened();
-        let start = checksums.as_ptr().addr().wrapping_sub(all.as_ptr().addr());
-        let checksums = (start, checksums.len());
-        let lanes = Lanes::new(&[0xff; 64]).expect("one block");
-        let BloomView { k, k_alone, alone, kernel, seed, keys, .. } = view;
-        let all_set = BloomView { lanes, k, k_alone, alone, kernel, seed, keys, checksums: &[] };
-        Ok(Self { bytes, lanes_len, module_len, checksums, all_set })
+    fn open(
+        bytes: B,
+        open: impl FnOnce(&'static [u8]) -> Result<BloomView<'static>, Error>,
+    ) -> Result<Self, Error> {
+        let bytes = Arc::new(bytes);
+        let borrowed = (*bytes).as_ref();
+        // SAFETY: What `as_ref` borrows from a `B` is valid and unchanged for as long as the `B` could stay borrowed. That
+        // is until the last `Arc` is dropped, because the `B` does not move, and no `&mut` to it is ever made. The view is
+        // stored beside an `Arc`, and lent only for lifetimes that end before it, because `BloomView` is covariant.
+        let borrowed = unsafe { slice::from_raw_parts(borrowed.as_ptr(), borrowed.len()) };
+        Ok(Self { view: open(borrowed)?, bytes })
     }
 
-    /// Borrows the filter as a view, which looks up keys and does everything else. Costs little, because it checks only
-    /// that `as_ref` still returns as many bytes.
+    /// Borrows the filter as a view, which looks up keys and does everything else.
     #[inline]
     pub fn as_view(&self) -> BloomView<'_> {
-        let bytes = self.bytes.as_ref();
-        let lanes =
-            bytes.get(..self.lanes_len).and_then(|lanes| Lanes::with_module_len(lanes, self.module_len));
-        let Some(lanes) = lanes else { return self.all_set };
-        let (start, len) = self.checksums;
-        let checksums = bytes.get(start..).and_then(|rest| rest.get(..len)).unwrap_or_default();
-        BloomView { lanes, checksums: checksums.as_chunks().0, ..self.all_set }
+        self.view
     }
 
     /// Hashes `key` under the filter's seed.
     #[inline]
     #[must_use]
     pub fn hash_key(&self, key: impl Key) -> u64 {
-        self.all_set.hash_key(key)
+        self.view.hash_key(key)
     }
 
     /// Returns whether `key` is possibly present. `false` means definitely absent.
@@ -136,13 +121,13 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
     #[inline]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        self.as_view().contains_hash(hash)
+        self.view.contains_hash(hash)
     }
 
     /// Begins to load the cache line that a lookup of this hash reads first. See [`BloomView::prefetch`].
     #[inline]
     pub fn prefetch(&self, hash: u64) {
-        self.as_view().prefetch(hash);
+        self.view.prefetch(hash);
     }
 
     /// The bytes that were given.

@@ -101,12 +101,13 @@ fn answers(view: &BloomView<'_>) -> Vec<bool> {
 }
 
 #[test]
-fn an_owned_view_answers_as_a_view_and_allocates_nothing() {
+fn an_owned_view_answers_as_a_view_and_copies_no_bytes() {
     for bytes in compact_filters() {
         let bytes: Arc<[u8]> = bytes[1..].into();
         let view = BloomView::from_compact(&bytes).unwrap();
         let (allocated, owned) = allocated(|| OwnedView::from_compact(Arc::clone(&bytes)).unwrap());
-        assert_eq!(allocated, 0);
+        // The `Arc` and its two counts.
+        assert_eq!(allocated, 4 * size_of::<usize>());
         assert_eq!(answers(&owned.as_view()), answers(&view));
         assert_eq!(
             ["ant", "bee"].map(|key| owned.as_view().contains(key)),
@@ -266,20 +267,16 @@ fn an_atomic_filter_is_written_while_others_insert() {
     }
 }
 
-/// `AsRef` promises nothing. Fewer bytes than the filter had must not hide a key.
+/// `AsRef` promises nothing, so it is asked once.
 #[test]
-fn an_owned_view_whose_bytes_get_lost_finds_every_key() {
+fn an_owned_view_keeps_the_bytes_that_it_opened() {
     for bytes in compact_filters() {
+        let view = BloomView::from_compact(&bytes[1..]).unwrap();
         let owned = OwnedView::from_compact(Shrinking::new(bytes[1..].to_vec())).unwrap();
-        let (before, n_bytes) = (owned.as_view().sizing(), owned.as_view().byte_len());
-        for length in (0..n_bytes).step_by(7).chain([n_bytes - 1]) {
-            owned.get_ref().shrink_to(length);
-            assert!(
-                (0..10).all(|i| owned.as_view().contains_hash(mix(i))) && owned.as_view().contains("ant"),
-                "{length} bytes"
-            );
-        }
-        owned.get_ref().shrink_to(n_bytes);
-        assert_eq!(owned.as_view().sizing(), before, "all lanes are there");
+        owned.get_ref().shrink_to(0);
+        let clone = owned.clone();
+        assert_eq!((&owned, answers(&owned.as_view())), (&clone, answers(&view)));
+        drop(owned);
+        assert_eq!(answers(&clone.as_view()), answers(&view));
     }
 }
