@@ -57,7 +57,7 @@ use crate::view::{self, BloomView, repeats};
 pub struct AtomicBloomFilter {
     blocks: SharedBlocks,
     k: ProbeCount,
-    /// As in [`BloomFilter`].
+    /// The kernel if there is one module.
     alone: Option<Kernel>,
     kernel: Kernel,
     seed: Seed,
@@ -262,7 +262,8 @@ impl AtomicBloomFilter {
 /// Moves the filter's memory without copying it, with its keys, seed and kernel.
 impl From<BloomFilter> for AtomicBloomFilter {
     fn from(filter: BloomFilter) -> Self {
-        let BloomFilter { blocks, k, alone, kernel, seed, .. } = filter;
+        let BloomFilter { blocks, k, kernel, seed, .. } = filter;
+        let alone = (blocks.len() == blocks.module_blocks()).then_some(kernel);
         Self { blocks: SharedBlocks::new(blocks), k, alone, kernel, seed }
     }
 }

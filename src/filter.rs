@@ -48,9 +48,11 @@ use crate::view::{self, BloomView, repeats};
 pub struct BloomFilter {
     pub(crate) blocks: Blocks,
     pub(crate) k: ProbeCount,
-    /// k and the kernel if there is one module, so that one byte tells single inserts and lookups both.
+    /// k if there is one module.
     k_alone: Option<ProbeCount>,
-    pub(crate) alone: Option<Kernel>,
+    /// The kernel if there is one module, and if there are two, so that one byte tells single inserts and lookups both.
+    alone: Kernel,
+    of_two: Kernel,
     pub(crate) kernel: Kernel,
     pub(crate) seed: Seed,
     /// Number of distinct keys, if known. Inserts make it unknown, because repeats go unnoticed.
@@ -106,8 +108,9 @@ impl BloomFilter {
 
     pub(crate) fn new(blocks: Blocks, k: ProbeCount, kernel: Kernel, seed: Seed, keys: Option<u64>) -> Self {
         let is_alone = blocks.len() == blocks.module_blocks();
-        let (k_alone, alone) = (is_alone.then_some(k), is_alone.then_some(kernel));
-        Self { blocks, k, k_alone, alone, kernel, seed, keys }
+        let (k_alone, alone) = (is_alone.then_some(k), kernel.inlined_if(is_alone));
+        let of_two = kernel.inlined_if(blocks.len() == 2 * blocks.module_blocks());
+        Self { blocks, k, k_alone, alone, of_two, kernel, seed, keys }
     }
 
     /// Copies compact bytes, of a filter with seed 0, into a filter that you can change. [`BloomView::from_compact`]
@@ -177,7 +180,7 @@ impl BloomFilter {
     #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
-        Self { kernel, alone: self.alone.map(|_| kernel), ..self }
+        Self::new(self.blocks, self.k, kernel, self.seed, self.keys)
     }
 
     /// Hashes `key` under the filter's seed, for the `*_hash` methods.
@@ -200,7 +203,7 @@ impl BloomFilter {
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         self.keys = None;
         let Self { ref mut blocks, k, kernel, alone, .. } = *self;
-        let changed = alone.and_then(|kernel| kernel.insert_inlined(blocks.as_mut(), hash, k));
+        let changed = alone.insert_inlined(blocks.as_mut(), hash, k);
         changed.unwrap_or_else(|| {
             let module_blocks = blocks.module_blocks();
             Kernel::insert_into_modules(blocks.as_mut_slice(), module_blocks, hash, k, kernel)
@@ -259,14 +262,20 @@ impl BloomFilter {
     }
 
     /// [`contains`](Self::contains) by hash.
-    // Inlined for the same reason as `insert_hash`.
+    // Inlined for the same reason as `insert_hash`. What it calls gets copies of the fields. If it got `self`, the compiler
+    // would assume that the fields change, and a loop would read them and choose the kernel again for each lookup.
     #[inline(always)]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        let Self { ref blocks, k, kernel, alone, .. } = *self;
-        let answer = alone.and_then(|kernel| kernel.contains_inlined(blocks.as_slice(), hash, k));
-        answer
-            .unwrap_or_else(|| kernel.first_and_others(self.modules(), hash, k, || self.others_contain(hash)))
+        let Self { ref blocks, k, kernel, alone, of_two, .. } = *self;
+        if let Some(is_found) = alone.contains_inlined(blocks.as_slice(), hash, k) {
+            return is_found;
+        }
+        // Inlined too, because the first module decides for nearly all absent keys.
+        if let Some(is_found) = of_two.contains_inlined(blocks.first_module(), hash, k) {
+            return is_found && Kernel::second_contains(blocks.as_slice(), hash, k, of_two);
+        }
+        Kernel::modules_contain(blocks.as_slice(), blocks.module_blocks(), hash, k, kernel)
     }
 
     #[inline]
@@ -274,18 +283,9 @@ impl BloomFilter {
         self.blocks.first_module()
     }
 
-    /// The modules but the first, if there are others.
-    #[inline]
-    fn other_modules(&self) -> Option<BlockSlice<'_>> {
-        self.blocks.as_slice().as_slice().get(self.blocks.module_blocks()..).and_then(BlockSlice::new)
-    }
-
     /// Returns whether all modules but the first have the key, whose hash in the first is given.
-    #[inline(never)]
     pub(crate) fn others_contain(&self, hash: u64) -> bool {
-        let Self { ref blocks, k, kernel, .. } = *self;
-        let others = self.other_modules();
-        others.is_none_or(|others| kernel.others_contain(others, blocks.module_blocks(), hash, k))
+        self.kernel.others_contain(self.modules(), hash, self.k)
     }
 
     /// Returns whether the hash is possibly present in the first module of any of the filters. All filters must have
@@ -362,10 +362,9 @@ impl BloomFilter {
     /// [`prefetch`](Self::prefetch) in the second module, if there is one.
     #[inline]
     pub(crate) fn prefetch_second(&self, hash: u64) {
-        if let Some(others) = self.other_modules() {
-            kernel::prefetch::<false>(
-                others.split(self.blocks.module_blocks()).0.block_of(hash_of_next(hash)),
-            );
+        if let Some(others) = self.modules().others() {
+            let (second, _) = others.split(self.blocks.module_blocks());
+            kernel::prefetch::<false>(second.block_of(hash_of_next(hash)));
         }
     }
 

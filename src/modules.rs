@@ -44,6 +44,12 @@ impl<'a> Modules<'a> {
         self.blocks.split(self.module_blocks).0
     }
 
+    /// The modules but the first, if there are others.
+    #[inline]
+    pub(crate) fn others(self) -> Option<BlockSlice<'a>> {
+        self.blocks.as_slice().get(self.module_blocks..).and_then(BlockSlice::new)
+    }
+
     /// Divides, so not for hot paths.
     pub(crate) fn len(self) -> usize {
         self.blocks.as_slice().len() / self.module_blocks

@@ -49,7 +49,7 @@ pub struct BloomView<'a> {
     pub(crate) k: ProbeCount,
     /// As in [`BloomFilter`](crate::BloomFilter), of whole blocks.
     pub(crate) k_alone: Option<ProbeCount>,
-    pub(crate) alone: Option<Kernel>,
+    pub(crate) alone: Kernel,
     pub(crate) kernel: Kernel,
     pub(crate) seed: Seed,
     pub(crate) keys: Option<u64>,
@@ -95,7 +95,7 @@ impl<'a> BloomView<'a> {
         checksums: &'a ModuleChecksums,
     ) -> Self {
         let is_alone = lanes.is_one_module();
-        let (k_alone, alone) = (is_alone.then_some(k), is_alone.then_some(kernel));
+        let (k_alone, alone) = (is_alone.then_some(k), kernel.inlined_if(is_alone));
         Self { lanes, k, k_alone, alone, kernel, seed, keys, checksums }
     }
 
@@ -190,7 +190,7 @@ impl<'a> BloomView<'a> {
     #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
-        Self { kernel, alone: self.alone.map(|_| kernel), ..self }
+        Self::new(self.lanes, self.k, kernel, self.seed, self.keys, self.checksums)
     }
 
     /// Hashes `key` under the filter's seed, for the `*_hash` methods.
@@ -216,7 +216,7 @@ impl<'a> BloomView<'a> {
     pub fn contains_hash(&self, hash: u64) -> bool {
         match self.lanes {
             Lanes::Blocks(Modules { blocks, module_blocks }) => {
-                let answer = self.alone.and_then(|kernel| kernel.contains_inlined(blocks, hash, self.k));
+                let answer = self.alone.contains_inlined(blocks, hash, self.k);
                 answer.unwrap_or_else(|| {
                     Kernel::modules_contain(blocks, module_blocks, hash, self.k, self.kernel)
                 })
@@ -313,7 +313,7 @@ impl<'a> BloomView<'a> {
         assert_eq!(hashes.len().div_ceil(8), found.len(), "a byte per eight hashes");
         match self.lanes {
             Lanes::Short(_) => bitmap::write(hashes, found, |hash| self.contains_hash(hash)),
-            Lanes::Blocks(modules) if self.alone.is_some() => {
+            Lanes::Blocks(modules) if self.lanes.is_one_module() => {
                 self.kernel.contains_bitmap(modules.blocks, hashes, self.k, found);
             }
             Lanes::Blocks(_) => {

@@ -16,16 +16,16 @@
 //! | operand | holds |
 //! |---|---|
 //! | `rdx` | the first word of the hash, until a line changes it |
-//! | `{blocks}`, `{block}` | the address of the first block, and the offset of the hash's block from it, in bytes |
+//! | `{blocks}` | the address of the first block |
+//! | `{answer}` | the offset of the hash's block from it, in bytes, until a line changes it, and at the end the result |
 //! | `{a}`, `{b}`, `{c}`, `{d}` | the addresses of the hash's blocks in several filters |
 //! | `{constants}` | the address of the `Constants`, whose fields are at `{positions}`, `{factors}` and others |
-//! | `{answer}` | the result, or the second word, where a line computes it |
-//! | `{rows}`, of some pieces | the address of eight `Row`s, one for each rotation |
+//! | `{word}`, of some pieces | the second word, where a line computes it |
 
 use core::arch::asm;
 use core::mem::offset_of;
 
-use super::tables::{FIRST, POSITIONS, PerWord, ROWS, SECOND};
+use super::tables::{FIRST, POSITIONS, PerWord, ROWS, Row, SECOND};
 use super::{avx2, avx512};
 use crate::blocks::{Block, LANES};
 use crate::mask::ProbeCount;
@@ -38,8 +38,8 @@ pub(super) const AVX512: bool = !cfg!(miri);
 /// registers, whichever kernel it runs.
 pub(super) const AVX2: bool = !cfg!(any(miri, windows));
 
-/// The constants for one number of probes, in three cache lines.
-#[repr(C, align(64))]
+/// The constants for one number of probes. A power of two is their size, so that the address takes few instructions.
+#[repr(C, align(1024))]
 struct Constants {
     /// Where in a word the position of each lane's bit starts.
     positions: [u64; LANES],
@@ -51,11 +51,14 @@ struct Constants {
     probed: [u32; LANES],
     /// For each rotation, a bit for each lane that is not probed, in the order of [`avx2::PROBED`].
     ignored: [u32; LANES],
+    /// For each rotation, of [`ROWS`].
+    rows: [Row; LANES],
 }
 
 static CONSTANTS: [Constants; LANES] = {
     let mut all = [const {
         Constants {
+            rows: [Row([0; LANES]); LANES],
             positions: POSITIONS,
             six_bits: [63; 4],
             ones: 1,
@@ -67,6 +70,7 @@ static CONSTANTS: [Constants; LANES] = {
     let mut entry = 0;
     while entry < LANES * LANES {
         let (count, rotation) = (entry / LANES, entry % LANES);
+        all[count].rows[rotation] = ROWS[count][rotation];
         all[count].probed[rotation] = avx512::PROBED[count][rotation] as u32;
         all[count].ignored[rotation] = !avx2::PROBED[count][rotation] as u32;
         entry += 1;
@@ -92,12 +96,14 @@ static CONSTANTS: [Constants; LANES] = {
 /// Lines that several pieces have.
 #[rustfmt::skip]
 macro_rules! lines {
-    // `{answer}` = the second word, made from the first word in `rdx`.
-    (second_word) => {
-        "mov {answer}, rdx
-        shr {answer}, 32
-        xor {answer}, rdx
-        imul {answer}, [{constants} + {factors} + 8]"
+    // Register `$word` = the second word, made from the first word in `rdx`.
+    (second_word $word:literal) => {
+        concat!(
+            "mov ", $word, ", rdx
+            shr ", $word, ", 32
+            xor ", $word, ", rdx
+            imul ", $word, ", [{constants} + {factors} + 8]"
+        )
     };
     // Registers `$low` and `$high` = the positions of the bits of `$word` in lanes 0 to 3 and 4 to 7. `$and` is
     // `vpand`, or `vpandn` for 63 minus each position.
@@ -117,22 +123,22 @@ macro_rules! lines {
         vpsrlvq zmm16, zmm16, [{constants} + {positions}]
         shr rdx, 55
         and edx, -64
-        vmovdqa64 zmm17, [{rows} + rdx]
+        vmovdqa64 zmm17, [{constants} + rdx + {rows}]
         vprolvq zmm16, zmm17, zmm16"
     };
     // `zmm16` = the mask of both words, for k above 8.
-    (mask avx512) => {
+    (mask avx512 $word:literal) => {
         concat!(
             "vpbroadcastq zmm16, rdx
             vpsrlvq zmm16, zmm16, [{constants} + {positions}]
             vpbroadcastq zmm17, [{constants} + {ones}]
             vprolvq zmm16, zmm17, zmm16
-            ", lines!(second_word), "
-            vpbroadcastq zmm17, {answer}
+            ", lines!(second_word $word), "
+            vpbroadcastq zmm17, ", $word, "
             vpsrlvq zmm17, zmm17, [{constants} + {positions}]
             shr rdx, 55
             and edx, -64
-            vmovdqa64 zmm18, [{rows} + rdx]
+            vmovdqa64 zmm18, [{constants} + rdx + {rows}]
             vprolvq zmm17, zmm18, zmm17
             vporq zmm16, zmm16, zmm17"
         )
@@ -143,25 +149,25 @@ macro_rules! lines {
             lines!(positions "0", "1", "rdx", "vpand"), "
             shr rdx, 55
             and edx, -64
-            vmovdqa ymm2, [{rows} + rdx]
-            vmovdqa ymm3, [{rows} + rdx + 32]
+            vmovdqa ymm2, [{constants} + rdx + {rows}]
+            vmovdqa ymm3, [{constants} + rdx + {rows} + 32]
             vpsllvq ymm0, ymm2, ymm0
             vpsllvq ymm1, ymm3, ymm1"
         )
     };
     // `ymm0` and `ymm1` = the mask of both words, for k above 8.
-    (mask avx2) => {
+    (mask avx2 $word:literal) => {
         concat!(
             lines!(positions "0", "1", "rdx", "vpand"), "
             vpbroadcastq ymm2, [{constants} + {ones}]
             vpsllvq ymm0, ymm2, ymm0
             vpsllvq ymm1, ymm2, ymm1
-            ", lines!(second_word), "
-            ", lines!(positions "2", "3", "{answer}", "vpand"), "
+            ", lines!(second_word $word), "
+            ", lines!(positions "2", "3", $word, "vpand"), "
             shr rdx, 55
             and edx, -64
-            vmovdqa ymm4, [{rows} + rdx]
-            vmovdqa ymm5, [{rows} + rdx + 32]
+            vmovdqa ymm4, [{constants} + rdx + {rows}]
+            vmovdqa ymm5, [{constants} + rdx + {rows} + 32]
             vpsllvq ymm2, ymm4, ymm2
             vpsllvq ymm3, ymm5, ymm3
             vpor ymm0, ymm0, ymm2
@@ -170,20 +176,20 @@ macro_rules! lines {
     };
     // Sets the bits of `zmm16`. `{answer}` = whether one of them was clear.
     (insert avx512) => {
-        "vmovdqu64 zmm17, [{blocks} + {block}]
+        "vmovdqu64 zmm17, [{blocks} + {answer}]
         vporq zmm16, zmm17, zmm16
-        vmovdqu64 [{blocks} + {block}], zmm16
+        vmovdqu64 [{blocks} + {answer}], zmm16
         vpcmpneqq k1, zmm16, zmm17
         kmovw {answer:e}, k1"
     };
     // Sets the bits of `ymm0` and `ymm1`. `{answer}` = whether one of them was clear.
     (insert avx2) => {
-        "vmovdqu ymm2, [{blocks} + {block}]
-        vmovdqu ymm3, [{blocks} + {block} + 32]
+        "vmovdqu ymm2, [{blocks} + {answer}]
+        vmovdqu ymm3, [{blocks} + {answer} + 32]
         vpor ymm4, ymm2, ymm0
         vpor ymm5, ymm3, ymm1
-        vmovdqu [{blocks} + {block}], ymm4
-        vmovdqu [{blocks} + {block} + 32], ymm5
+        vmovdqu [{blocks} + {answer}], ymm4
+        vmovdqu [{blocks} + {answer} + 32], ymm5
         vpandn ymm0, ymm2, ymm0
         vpandn ymm1, ymm3, ymm1
         vpor ymm0, ymm0, ymm1
@@ -271,14 +277,13 @@ macro_rules! in_block {
         piece!(
             $isa, ($hash, $constants),
             [
-                "mulx {block}, {answer}, {n_blocks}",
+                "mulx {answer}, {answer}, {n_blocks}",
                 "imul rdx, [{constants} + {factors}]",
-                "shl {block}, 6",
+                "shl {answer}, 6",
                 $($line),*
             ],
             n_blocks = in(reg) n_blocks,
             blocks = in(reg) blocks,
-            block = out(reg) _,
             $($operand)*
         )
     }};
@@ -286,10 +291,10 @@ macro_rules! in_block {
 
 /// A piece for the blocks of a hash in four filters, which first computes the first word.
 macro_rules! in_blocks {
-    ($isa:tt, ($blocks:expr, $hash:expr), [$($line:expr),*], $($operand:tt)*) => {{
+    ($isa:tt, ($blocks:expr, $hash:expr, $constants:expr), [$($line:expr),*], $($operand:tt)*) => {{
         let [a, b, c, d] = $blocks;
         piece!(
-            $isa, ($hash, &CONSTANTS[0]),
+            $isa, ($hash, $constants),
             ["imul rdx, [{constants} + {factors}]", $($line),*],
             a = in(reg) a,
             b = in(reg) b,
@@ -310,16 +315,17 @@ macro_rules! in_blocks {
 pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k: ProbeCount) -> bool {
     // Rotates each lane's bit to the lowest place. If it rotated a 1 to the bit instead, the test would read the block
     // from an indexed address, and Intel's cores split such an instruction in two.
-    let missing = match PerWord::of(&ROWS, k).second {
+    let PerWord { first, second } = PerWord::of(&CONSTANTS, k);
+    let missing = match second {
         // SAFETY: The caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
         None => unsafe {
             in_block!(
                 avx512,
-                (blocks, hash, PerWord::of(&CONSTANTS, k).first),
+                (blocks, hash, first),
                 [
                     "vpbroadcastq zmm16, rdx",
                     "vpsrlvq zmm16, zmm16, [{constants} + {positions}]",
-                    "vmovdqu64 zmm17, [{blocks} + {block}]",
+                    "vmovdqu64 zmm17, [{blocks} + {answer}]",
                     "vprorvq zmm16, zmm17, zmm16",
                     "shr rdx, 61",
                     "vptestnmq k1, zmm16, [{constants} + {ones}]{{1to8}}",
@@ -332,16 +338,16 @@ pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k
             )
         },
         // SAFETY: As above.
-        Some(rows) => unsafe {
+        Some(second) => unsafe {
             in_block!(
                 avx512,
-                (blocks, hash, &CONSTANTS[0]),
+                (blocks, hash, second),
                 [
                     "vpbroadcastq zmm16, rdx",
                     "vpsrlvq zmm16, zmm16, [{constants} + {positions}]",
-                    "vmovdqu64 zmm17, [{blocks} + {block}]",
+                    "vmovdqu64 zmm17, [{blocks} + {answer}]",
                     "vprorvq zmm16, zmm17, zmm16",
-                    lines!(second_word),
+                    lines!(second_word "{answer}"),
                     "vpbroadcastq zmm18, {answer}",
                     "vpsrlvq zmm18, zmm18, [{constants} + {positions}]",
                     "vprorvq zmm17, zmm17, zmm18",
@@ -349,12 +355,12 @@ pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k
                     "and edx, -64",
                     // Sets the bits of lanes with a clear probe. Every lane has a probe of the first word, but only
                     // lanes with a 1 in the row have one of the second word.
-                    "vpternlogq zmm16, zmm17, [{rows} + rdx], 0x2f",
+                    "vpternlogq zmm16, zmm17, [{constants} + rdx + {rows}], 0x2f",
                     "vptestmq k1, zmm16, [{constants} + {ones}]{{1to8}}",
                     "kmovw {answer:e}, k1"
                 ],
                 ones = const offset_of!(Constants, ones),
-                rows = in(reg) rows,
+                rows = const offset_of!(Constants, rows),
                 options(readonly, nostack)
             )
         },
@@ -381,8 +387,8 @@ pub(super) unsafe fn contains_avx2(blocks: (*const Block, usize), hash: u64, k: 
                 (blocks, hash, first),
                 [
                     lines!(positions "0", "1", "rdx", "vpandn"),
-                    "vmovdqu ymm2, [{blocks} + {block}]",
-                    "vmovdqu ymm3, [{blocks} + {block} + 32]",
+                    "vmovdqu ymm2, [{blocks} + {answer}]",
+                    "vmovdqu ymm3, [{blocks} + {answer} + 32]",
                     "vpsllvq ymm0, ymm2, ymm0",
                     "vpsllvq ymm1, ymm3, ymm1",
                     "vshufps ymm0, ymm0, ymm1, 0xdd",
@@ -401,12 +407,12 @@ pub(super) unsafe fn contains_avx2(blocks: (*const Block, usize), hash: u64, k: 
                 (blocks, hash, second),
                 [
                     lines!(positions "0", "1", "rdx", "vpandn"),
-                    "vmovdqu ymm2, [{blocks} + {block}]",
-                    "vmovdqu ymm3, [{blocks} + {block} + 32]",
+                    "vmovdqu ymm2, [{blocks} + {answer}]",
+                    "vmovdqu ymm3, [{blocks} + {answer} + 32]",
                     "vpsllvq ymm0, ymm2, ymm0",
                     "vpsllvq ymm1, ymm3, ymm1",
                     "vshufps ymm0, ymm0, ymm1, 0xdd",
-                    lines!(second_word),
+                    lines!(second_word "{answer}"),
                     lines!(positions "4", "5", "{answer}", "vpandn"),
                     "vpsllvq ymm4, ymm2, ymm4",
                     "vpsllvq ymm5, ymm3, ymm5",
@@ -430,21 +436,22 @@ pub(super) unsafe fn contains_avx2(blocks: (*const Block, usize), hash: u64, k: 
 /// Sets all probes of the hash in its block, by the kernel `$isa`. Returns whether one of them was clear.
 macro_rules! insert {
     ($isa:tt, $blocks:expr, $hash:expr, $k:expr) => {{
-        let PerWord { first, second } = PerWord::of(&ROWS, $k);
+        let PerWord { first, second } = PerWord::of(&CONSTANTS, $k);
         let changed = match second {
             None => in_block!(
                 $isa,
-                ($blocks, $hash, &CONSTANTS[0]),
+                ($blocks, $hash, first),
                 [lines!(first_mask $isa), lines!(insert $isa)],
-                rows = in(reg) first,
+                rows = const offset_of!(Constants, rows),
                 options(nostack)
             ),
             Some(second) => in_block!(
                 $isa,
-                ($blocks, $hash, &CONSTANTS[0]),
-                [lines!(mask $isa), lines!(insert $isa)],
+                ($blocks, $hash, second),
+                [lines!(mask $isa "{word}"), lines!(insert $isa)],
+                word = out(reg) _,
                 ones = const offset_of!(Constants, ones),
-                rows = in(reg) second,
+                rows = const offset_of!(Constants, rows),
                 options(nostack)
             ),
         };
@@ -455,21 +462,21 @@ macro_rules! insert {
 /// Which of four blocks have all bits of a hash, by the kernel `$isa`. One bit for each, the last one's lowest.
 macro_rules! contains_each {
     ($isa:tt, $blocks:expr, $hash:expr, $k:expr) => {{
-        let PerWord { first, second } = PerWord::of(&ROWS, $k);
+        let PerWord { first, second } = PerWord::of(&CONSTANTS, $k);
         match second {
             None => in_blocks!(
                 $isa,
-                ($blocks, $hash),
+                ($blocks, $hash, first),
                 [lines!(first_mask $isa), lines!(test $isa)],
-                rows = in(reg) first,
+                rows = const offset_of!(Constants, rows),
                 options(readonly, nostack)
             ),
             Some(second) => in_blocks!(
                 $isa,
-                ($blocks, $hash),
-                [lines!(mask $isa), lines!(test $isa)],
+                ($blocks, $hash, second),
+                [lines!(mask $isa "{answer}"), lines!(test $isa)],
                 ones = const offset_of!(Constants, ones),
-                rows = in(reg) second,
+                rows = const offset_of!(Constants, rows),
                 options(readonly, nostack)
             ),
         }

@@ -210,6 +210,11 @@ impl fmt::Display for Kernel {
 }
 
 impl Kernel {
+    /// This kernel, or, unless `inlined`, the kernel `reference`, for which no code is inlined.
+    pub(crate) fn inlined_if(self, inlined: bool) -> Self {
+        if inlined { self } else { Self(KernelId::Reference) }
+    }
+
     /// Sets the bits of `hash` in its block. Returns whether any of them was clear.
     #[inline(always)]
     fn insert(self, mut blocks: BlockSliceMut<'_>, hash: u64, k: ProbeCount) -> bool {

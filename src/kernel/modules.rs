@@ -56,41 +56,18 @@ impl Kernel {
         true
     }
 
-    /// [`modules_contain`](Self::modules_contain) with the first module inlined, because it decides for nearly all absent
-    /// keys. `others` returns whether all but the first have the key.
-    #[inline(always)]
-    pub(crate) fn first_and_others(
-        self,
-        Modules { blocks, module_blocks }: Modules<'_>,
-        hash: u64,
-        k: ProbeCount,
-        others: impl FnOnce() -> bool,
-    ) -> bool {
-        match blocks.as_slice().get(..module_blocks).and_then(BlockSlice::new) {
-            Some(first) => match self.contains_inlined(first, hash, k) {
-                Some(is_found) => is_found && others(),
-                None => Self::modules_contain(blocks, module_blocks, hash, k, self),
-            },
-            None => true,
-        }
+    /// Returns whether the second of two modules has the key, whose hash in the first is given.
+    #[inline(never)]
+    pub(crate) fn second_contains(both: BlockSlice<'_>, hash: u64, k: ProbeCount, kernel: Self) -> bool {
+        let (_, second) = both.split(both.as_slice().len() / 2);
+        BlockSlice::new(second).is_none_or(|second| kernel.contains(second, hash_of_next(hash), k))
     }
 
-    /// Returns whether all `others` have the key, whose hash in the module before them is given.
-    #[inline(always)]
-    pub(crate) fn others_contain(
-        self,
-        others: BlockSlice<'_>,
-        module_blocks: usize,
-        hash: u64,
-        k: ProbeCount,
-    ) -> bool {
-        let hash = hash_of_next(hash);
-        if others.as_slice().len() == module_blocks
-            && let Some(is_found) = self.contains_inlined(others, hash, k)
-        {
-            return is_found;
-        }
-        Self::modules_contain(others, module_blocks, hash, k, self)
+    /// Returns whether all modules but the first have the key, whose hash in the first is given.
+    pub(crate) fn others_contain(self, modules: Modules<'_>, hash: u64, k: ProbeCount) -> bool {
+        let contain =
+            |others| Self::modules_contain(others, modules.module_blocks, hash_of_next(hash), k, self);
+        modules.others().is_none_or(contain)
     }
 
     /// Sets the bits of the key in all modules. Returns whether any of them was clear.
