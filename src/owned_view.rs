@@ -69,7 +69,7 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
     /// than this build's.
     #[doc(alias = "from_bytes")]
     pub fn from_standalone(bytes: B) -> Result<Self, Error> {
-        Self::open(bytes, |bytes| BloomView::from_standalone(bytes))
+        Self::open(bytes, BloomView::from_standalone)
     }
 
     /// Opens standalone bytes without reading the filter's bits, for mapped files that are too large to read. **Damaged
@@ -80,7 +80,7 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
     /// If the bytes were cut, if their footer is damaged or of a different version, or if the keys were hashed by a
     /// different function than this build's.
     pub fn from_standalone_unverified(bytes: B) -> Result<Self, Error> {
-        Self::open(bytes, |bytes| BloomView::from_standalone_unverified(bytes))
+        Self::open(bytes, BloomView::from_standalone_unverified)
     }
 
     fn open(
