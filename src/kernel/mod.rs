@@ -260,8 +260,14 @@ impl Kernel {
     pub(crate) fn contains(self, blocks: BlockSlice<'_>, hash: u64, k: ProbeCount) -> bool {
         match self.contains_inlined(blocks, hash, k) {
             Some(answer) => answer,
-            None => dispatch!(self, contains(blocks.block_of(hash), hash, k)),
+            None => self.contains_by_kernel(blocks, hash, k),
         }
+    }
+
+    /// [`contains`](Self::contains) by the function in the kernel's file.
+    #[inline(always)]
+    fn contains_by_kernel(self, blocks: BlockSlice<'_>, hash: u64, k: ProbeCount) -> bool {
+        dispatch!(self, contains(blocks.block_of(hash), hash, k))
     }
 
     /// [`contains`](Self::contains) by code that the compiler can inline anywhere. `None` if the kernel has none.

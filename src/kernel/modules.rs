@@ -25,6 +25,10 @@ impl Kernel {
         k: ProbeCount,
         kernel: Self,
     ) -> bool {
+        // A kernel without inlined code is called for one module, too.
+        if blocks.as_slice().len() == module_blocks {
+            return kernel.contains_by_kernel(blocks, hash, k);
+        }
         if let Some((first, second)) = blocks.as_slice().split_at_checked(module_blocks)
             && second.len() == module_blocks
             && let (Some(first), Some(second)) = (BlockSlice::new(first), BlockSlice::new(second))
