@@ -8,6 +8,7 @@ use crate::blocks::{Block, BlockSlice, Blocks, LANES, block_from_lanes, combined
 use crate::compact;
 use crate::error::Error;
 use crate::estimate::KeyEstimate;
+use crate::extend::{are_many, in_batches};
 use crate::hash::Seed;
 use crate::kernel::{self, Changed, Kernel};
 use crate::key::Key;
@@ -610,7 +611,12 @@ impl Eq for BloomFilter {}
 
 impl<K: Key> Extend<K> for BloomFilter {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        keys.into_iter().for_each(|key| _ = self.insert(key));
+        let (seed, keys) = (self.seed, keys.into_iter());
+        if self.n_blocks() >= kernel::LARGE_BLOCKS && are_many(&keys) {
+            in_batches(keys.map(|key| seed.hash(key)), |hashes| self.insert_batch(hashes));
+        } else {
+            keys.for_each(|key| _ = self.insert(key));
+        }
     }
 }
 

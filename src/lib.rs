@@ -242,6 +242,7 @@ mod detect;
 mod digits;
 mod error;
 mod estimate;
+mod extend;
 mod filter;
 mod fold;
 mod footer;

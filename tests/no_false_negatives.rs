@@ -2,8 +2,12 @@
 
 mod common;
 
+use std::iter;
+use std::panic::{self, AssertUnwindSafe};
+
 use arbitrary::{Arbitrary, Unstructured};
 use bloomline::sstable::FilterPolicy;
+use bloomline::variants::ScalableBloomFilter;
 use bloomline::{AtomicBloomFilter, BloomFilter, BloomView, FilterBuilder, Kernel, OwnedView, mix};
 use common::allocations::{allocated, kept};
 use common::errors::*;
@@ -233,5 +237,20 @@ fn a_builder_has_the_kernel_the_memory_and_the_bits_per_key_that_were_asked_for(
         let many = bloomline::Sizing::for_fpr_within(100_000_000, fpr, most_modules).unwrap();
         let of_many = many.byte_len() as f64 * 8.0 / 1e8;
         assert!((of_many / policy.bits_per_key() - 1.0).abs() < 1e-5, "{fpr}: {of_many}");
+    }
+}
+
+/// `extend` inserts by batches, and an iterator may panic in the middle of one.
+#[test]
+fn an_extension_that_panics_keeps_the_keys_before() {
+    for n_keys in [0, 1, 255, 256, 257, 1_000] {
+        let keys = || (0..n_keys).chain(iter::from_fn(|| panic::resume_unwind(Box::new(()))));
+        // Large enough for batches.
+        let mut filter = BloomFilter::with_blocks(1 << 16, 6).unwrap();
+        let mut growing = ScalableBloomFilter::with_fpr(100, 1e-5).unwrap();
+        assert!(panic::catch_unwind(AssertUnwindSafe(|| filter.extend(keys()))).is_err());
+        assert!(panic::catch_unwind(AssertUnwindSafe(|| growing.extend(keys()))).is_err());
+        assert!((0..n_keys).all(|key| filter.contains(key) && growing.contains(key)), "{n_keys} keys");
+        assert_eq!((filter.known_keys(), growing.inserted_keys()), ((n_keys == 0).then_some(0), n_keys));
     }
 }

@@ -7,6 +7,7 @@ use core::{fmt, mem};
 use super::series::{GROWTH, MOST_FILTERS, MOST_IN_SERIES, Series, TIGHTENING};
 use crate::bitmap;
 use crate::error::Error;
+use crate::extend::{are_many, in_batches};
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
@@ -650,7 +651,12 @@ impl Eq for ScalableBloomFilter {}
 
 impl<K: Key> Extend<K> for ScalableBloomFilter {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        keys.into_iter().for_each(|key| _ = self.insert(key));
+        let (seed, keys) = (self.seed, keys.into_iter());
+        if are_many(&keys) {
+            in_batches(keys.map(|key| seed.hash(key)), |hashes| self.insert_batch(hashes));
+        } else {
+            keys.for_each(|key| _ = self.insert(key));
+        }
     }
 }
 
