@@ -1,53 +1,11 @@
 //! Ways to build a filter.
 
-use std::hint::black_box;
-
 use bloomline::{BloomFilter, FilterBuilder};
 
 use crate::keys::Keys;
-use crate::line_up::{self, BITS_PER_KEY, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, ROCKSDB, SBBF, XORF};
+use crate::line_up::BITS_PER_KEY;
 
 pub const BUILDER: &str = "bloomline FilterBuilder";
-const TWO_THREADS: &str = "bloomline batch, 2 threads";
-
-/// The filters whose building from hashes is timed.
-pub const FROM_HASHES: [&str; 8] =
-    [BLOOMLINE, BLOOMLINE_BATCH, TWO_THREADS, BUILDER, ROCKSDB, SBBF, FASTBLOOM, XORF];
-
-/// Builds the filter of this name and drops it.
-pub fn from_hashes(name: &str, hashes: &[u64]) {
-    match name {
-        TWO_THREADS => {
-            let empty = bloomline_for(hashes.len());
-            let build = |hashes| {
-                let mut filter = empty.clone();
-                filter.insert_batch(hashes);
-                filter
-            };
-            let (first, second) = hashes.split_at(hashes.len() / 2);
-            black_box(std::thread::scope(|scope| {
-                let other = scope.spawn(|| build(second));
-                let mut filter = build(first);
-                filter.union_with(&other.join().expect("no panic")).expect("equal shapes");
-                filter
-            }));
-        }
-        BUILDER => {
-            let mut builder = builder();
-            hashes.iter().for_each(|&hash| builder.insert_hash(hash));
-            black_box(builder.finish().expect("enough memory"));
-        }
-        _ => {
-            let size_bytes = hashes.len() * BITS_PER_KEY / 8 / 64 * 64;
-            let contenders = line_up::contenders(size_bytes, hashes.len(), None, |other| other == name);
-            for (_, mut filter) in contenders {
-                filter.insert_all(hashes);
-                filter.finish();
-                black_box(filter.as_ref());
-            }
-        }
-    }
-}
 
 /// Builds a filter of keys and returns its bytes, as they would be written to a file.
 pub type FromKeys = fn(&Keys) -> Vec<u8>;

@@ -13,7 +13,8 @@ pub struct Machine {
     pub facts: Vec<(String, String)>,
 }
 
-const NAME: &str = "rustc --print target-cpus | sed -n 's/^ *native .*(currently \\(.*\\)).*/\\1/p' | sed 's/^znver/AMD Zen /'";
+const NAME: &str = "rustc --print target-cpus | sed -n 's/^ *native .*(currently \\(.*\\)).*/\\1/p' \
+    | sed 's/^znver/AMD Zen /; s/^sapphire/Intel Sapphire /; s/^emerald/Intel Emerald /; s/rapids$/Rapids/'";
 const FACTS: [(&str, &str); 6] = [
     // Virtual machines report a shortened name.
     (

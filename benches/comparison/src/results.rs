@@ -13,13 +13,13 @@ pub const BY_KEY: &str = "Lookups of absent keys, hashing included";
 pub const ABSENT: &str = "Lookups of absent keys";
 pub const PRESENT: &str = "Lookups of present keys";
 /// Each with its false-positive rate, in %.
-pub const AT_RATES: [(&str, f64); 2] = [
+pub const AT_RATES: [(&str, f64); 3] = [
     ("Lookups at an FPR of 1%, by number of keys", 1.0),
     ("Lookups at an FPR of 0.1%, by number of keys", 0.1),
+    ("Lookups at an FPR of 0.01%, by number of keys", 0.01),
 ];
 pub const MIXED: &str = "Lookups of present and absent keys in random order, with a branch on the answer";
 pub const INSERT: &str = "Inserts";
-pub const FROM_HASHES: &str = "Building a filter from hashes, ns per key";
 pub const FROM_KEYS: &str =
     "Building and serializing a filter of a million keys, hashing included, ns per key";
 pub const SCRATCH: &str = "Peak memory of that, beyond the result, bytes per key";

@@ -5,11 +5,10 @@ use bloomline_comparison::line_up::{
     AVX2, BASELINE, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, ROCKSDB, ROCKSDB_DEBIAN, SBBF, SMALL_PAGES,
 };
 use bloomline_comparison::results::{
-    ABSENT, AT_RATES, BY_BITS, BY_K, BY_KEY, FROM_HASHES, FROM_KEYS, INSERT, MIXED, PRESENT, Results,
-    SCRATCH, Table,
+    ABSENT, AT_RATES, BY_BITS, BY_K, BY_KEY, FROM_KEYS, INSERT, MIXED, PRESENT, Results, SCRATCH, Table,
 };
 
-use crate::page::{Page, Target};
+use crate::page::{NATIVE, Page, Target};
 
 /// The page of this machine.
 pub fn page(default: &Results, native: &Results, huge_pages: Option<&Results>) -> Page {
@@ -18,9 +17,9 @@ pub fn page(default: &Results, native: &Results, huge_pages: Option<&Results>) -
     tables.extend([BY_KEY, ABSENT, PRESENT, MIXED, INSERT].map(|title| default.table(title)));
     tables.extend([BY_KEY, ABSENT, INSERT].map(|title| {
         let table = native.table(title);
-        Table { title: format!("{title}, native build"), ..table }
+        Table { title: format!("{title}{NATIVE}"), ..table }
     }));
-    tables.extend([FROM_HASHES, FROM_KEYS, SCRATCH].map(|title| default.table(title)));
+    tables.extend([FROM_KEYS, SCRATCH].map(|title| default.table(title)));
     tables.retain(|table| !table.rows.is_empty());
     Page {
         name: default.machine.name.clone(),

@@ -4,15 +4,69 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use bloomline_comparison::line_up::{
-    AVX2, BASELINE, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, MODULES, ROCKSDB, ROCKSDB_DEBIAN, SBBF, XORF,
+    AVX2, BASELINE, BLOOMLINE, BLOOMLINE_BATCH, CALL, FASTBLOOM, ONE_MODULE, ROCKSDB, ROCKSDB_DEBIAN, SBBF,
+    XORF,
 };
-use bloomline_comparison::results::{ABSENT, AT_RATES, BY_BITS, BY_KEY, INSERT, Table, load, markdown};
+use bloomline_comparison::results::{
+    ABSENT, AT_RATES, BY_BITS, BY_KEY, INSERT, MIXED, PRESENT, Table, load, markdown,
+};
 use serde::{Deserialize, Serialize};
 
+const PEERS: [&str; 5] = [ROCKSDB, ROCKSDB_DEBIAN, SBBF, FASTBLOOM, XORF];
+
+/// The sizes, or whatever else a table has as columns, that fit in the caches close to a core, and the larger ones.
+type Columns = [&'static [&'static str]; 2];
+const BY_SIZE: Columns = [&["16 KiB", "256 KiB", "1 MiB"], &["16 MiB", "64 MiB", "1 GiB"]];
+const KEYS_ABSENT: Columns = [&["absent, 10,000", "absent, 500,000"], &["absent, 50,000,000"]];
+const KEYS_PRESENT: Columns = [&["present, 10,000", "present, 500,000"], &["present, 50,000,000"]];
+
+const ABSENT_OR_PRESENT: Columns = [
+    &["absent, 10,000", "present, 10,000", "absent, 500,000", "present, 500,000"],
+    &["absent, 50,000,000", "present, 50,000,000"],
+];
+const OF_20_TO_80: Columns =
+    [&["20 to 80 bytes, triangular, 16 KiB", "20 to 80 bytes, triangular, 1 MiB"], &[]];
+
+/// Why a peer is faster, where it is.
+pub const BY_CHANCE: &str = "This is within the 10% by which runs differ.";
+const MISPREDICTED: &str = "The CPU mispredicts every second branch, whichever filter answers, and that costs more \
+    than the lookup. So look up a batch, then branch.";
+const LENGTHS: &str = "The CPU mispredicts the branches on the length, and the hash of bloomline has one more of them \
+    between 33 and 64 bytes than that of RocksDB.";
+const TWO_MODULES: &str = "bloomline saves bits here by two modules, and a present key reads a cache line of each. \
+    If most keys are present, [ask for one module](tuning.md#modules).";
+const TWO_REGISTERS: &str = "`sbbf-rs-safe` has blocks of 256 bits, which AVX2 tests at once. Blocks of 512 bits need \
+    two steps, but have three quarters of the false positives.";
+
+/// The rows of the first table, each with a contender, a table, its columns, and why a peer may be faster.
+pub const HEADLINES: [(&str, &str, &str, Columns, &str); 16] = [
+    ("absent keys", BLOOMLINE, ABSENT, BY_SIZE, BY_CHANCE),
+    ("present keys", BLOOMLINE, PRESENT, BY_SIZE, BY_CHANCE),
+    ("mixed keys, then a branch", BLOOMLINE, MIXED, BY_SIZE, MISPREDICTED),
+    ("inserts", BLOOMLINE, INSERT, BY_SIZE, BY_CHANCE),
+    ("absent keys, in batches", BLOOMLINE_BATCH, ABSENT, BY_SIZE, BY_CHANCE),
+    ("mixed keys, in batches, then a branch", BLOOMLINE_BATCH, MIXED, BY_SIZE, BY_CHANCE),
+    ("inserts, in batches", BLOOMLINE_BATCH, INSERT, BY_SIZE, BY_CHANCE),
+    ("keys of 16 bytes", BLOOMLINE, BY_KEY, [&["16 bytes, 16 KiB", "16 bytes, 1 MiB"], &[]], BY_CHANCE),
+    ("URLs", BLOOMLINE, BY_KEY, [&["lengths of URLs, 16 KiB", URLS], &[]], LENGTHS),
+    ("keys of 20 to 80 bytes", BLOOMLINE, BY_KEY, OF_20_TO_80, LENGTHS),
+    ("FPR 1%", BLOOMLINE, AT_RATES[0].0, ABSENT_OR_PRESENT, BY_CHANCE),
+    ("FPR 0.1%", BLOOMLINE, AT_RATES[1].0, ABSENT_OR_PRESENT, BY_CHANCE),
+    ("FPR 0.01%, absent keys", BLOOMLINE, AT_RATES[2].0, KEYS_ABSENT, TWO_MODULES),
+    ("FPR 0.01%, present keys", BLOOMLINE, AT_RATES[2].0, KEYS_PRESENT, TWO_MODULES),
+    ("AVX2, absent keys", AVX2, ABSENT, BY_SIZE, TWO_REGISTERS),
+    ("AVX2, inserts", AVX2, INSERT, BY_SIZE, TWO_REGISTERS),
+];
+
+/// What follows the name of a table of the build for the machine's CPU.
+pub const NATIVE: &str = ", native build";
+
 /// The rows of a machine's table.
-const CONTENDERS: [&str; 11] = [
+const CONTENDERS: [&str; 13] = [
     BASELINE,
     BLOOMLINE,
+    CALL,
+    "bloomline, native build",
     BLOOMLINE_BATCH,
     AVX2,
     "bloomline sse4.1",
@@ -39,14 +93,17 @@ const COLUMNS: [(&str, &str, &str); 10] = [
 ];
 const URLS: &str = "lengths of URLs, 1 MiB";
 
-const EQUAL_RATES: [&str; 5] = [BLOOMLINE, MODULES, ROCKSDB, SBBF, FASTBLOOM];
-const AT_EQUAL_RATES: [(&str, &str, &str); 6] = [
+const EQUAL_RATES: [&str; 6] = [BLOOMLINE, BLOOMLINE_BATCH, ONE_MODULE, ROCKSDB, SBBF, FASTBLOOM];
+const AT_EQUAL_RATES: [(&str, &str, &str); 9] = [
     ("1%: bits per key", AT_RATES[0].0, "bits per key"),
     ("absent", AT_RATES[0].0, "absent, 500,000"),
     ("present", AT_RATES[0].0, "present, 500,000"),
     ("0.1%: bits per key", AT_RATES[1].0, "bits per key"),
     ("absent", AT_RATES[1].0, "absent, 500,000"),
     ("present", AT_RATES[1].0, "present, 500,000"),
+    ("0.01%: bits per key", AT_RATES[2].0, "bits per key"),
+    ("absent", AT_RATES[2].0, "absent, 500,000"),
+    ("present", AT_RATES[2].0, "present, 500,000"),
 ];
 
 /// The medians of one machine.
@@ -99,7 +156,7 @@ impl Page {
 
     /// A median of a table.
     pub fn figure(&self, table: &str, contender: &str, column: &str) -> Option<f64> {
-        let (row, column) = if table == BY_KEY { (column, contender) } else { (contender, column) };
+        let (row, column) = if table.starts_with(BY_KEY) { (column, contender) } else { (contender, column) };
         let table = self.table(table)?;
         let column = table.columns.iter().position(|other| other == column)?;
         table.rows.iter().find(|other| other.0 == row)?.1[column]
@@ -111,13 +168,25 @@ impl Page {
         rows[0].extend(columns.iter().map(|column| column.0.to_owned()));
         for contender in contenders {
             let mut row = vec![(*contender).to_owned()];
+            let (contender, build) =
+                contender.strip_suffix(NATIVE).map_or((*contender, ""), |contender| (contender, NATIVE));
             row.extend(columns.iter().map(|(_, table, column)| {
-                let figure = self.figure(table, contender, column);
+                let figure = self.figure(&format!("{table}{build}"), contender, column);
                 figure.map_or("–".to_owned(), |figure| format!("{figure:.2}"))
             }));
             rows.push(row);
         }
         markdown(&rows)
+    }
+
+    /// A contender's time ÷ the fastest peer's, and that peer, in the column where this is worst.
+    pub fn worst(&self, contender: &str, table: &str, columns: &[&str]) -> Option<(f64, &str)> {
+        let ratios = columns.iter().filter_map(|column| {
+            let times = PEERS.iter().filter_map(|peer| Some((self.figure(table, peer, column)?, *peer)));
+            let (time, peer) = times.min_by(|one, other| one.0.total_cmp(&other.0))?;
+            Some((self.figure(table, contender, column)? / time, peer))
+        });
+        ratios.max_by(|one, other| one.0.total_cmp(&other.0))
     }
 
     /// The machine and its table.
@@ -166,14 +235,49 @@ impl Page {
     }
 }
 
+/// The first table, and what it says where a peer is faster.
+fn headlines(pages: &[Page]) -> (String, String) {
+    let mut rows = vec![vec!["bloomline ÷ the fastest peer".to_owned()]];
+    for page in pages {
+        rows[0].extend([format!("{}, ≤ 1 MiB", page.name), "≥ 16 MiB".to_owned()]);
+    }
+    rows[0].push("fastest peer".to_owned());
+    let mut losses: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (what, contender, table, columns, why) in HEADLINES {
+        let cells =
+            pages.iter().flat_map(|page| columns.map(|columns| page.worst(contender, table, columns)));
+        let (mut row, mut peers) = (vec![what.to_owned()], Vec::new());
+        for cell in cells {
+            let text = cell.map_or("–".to_owned(), |(ratio, _)| format!("{ratio:.2}"));
+            let is_slower = cell.is_some_and(|(ratio, _)| ratio >= 1.005);
+            row.push(if is_slower { format!("**{text}**") } else { text });
+            peers.extend(cell.map(|(_, peer)| peer).filter(|peer| !peers.contains(peer)));
+            if is_slower {
+                match losses.iter_mut().find(|(reason, _)| *reason == why) {
+                    Some((_, rows)) if rows.last() == Some(&what) => {}
+                    Some((_, rows)) => rows.push(what),
+                    None => losses.push((why, vec![what])),
+                }
+            }
+        }
+        row.push(peers.join(", "));
+        rows.push(row);
+    }
+    let losses = losses.iter().map(|(why, rows)| format!("- *{}*: {why}\n", rows.join("*, *")));
+    (markdown(&rows), losses.collect())
+}
+
 /// The page about all machines.
 pub fn summary(pages: &[Page]) -> String {
-    let equal = pages.iter().find(|page| page.table(AT_RATES[0].0).is_some());
+    let (headlines, losses) = headlines(pages);
+    let equal = pages.iter().filter(|page| page.table(AT_RATES[0].0).is_some());
+    let equal =
+        equal.map(|page| format!("{}:\n\n{}\n", page.name, page.figures(&EQUAL_RATES, &AT_EQUAL_RATES)));
     format!(
         include_str!("summary.txt"),
-        equal = equal.map_or(String::new(), |page| {
-            format!("{}:\n\n{}", page.name, page.figures(&EQUAL_RATES, &AT_EQUAL_RATES))
-        }),
+        headlines = headlines,
+        losses = losses,
+        equal = String::from_iter(equal),
         machines = String::from_iter(pages.iter().map(Page::section)),
     )
 }

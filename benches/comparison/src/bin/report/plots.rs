@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use bloomline::sizing::{self, Sizing, standard::StandardSizing};
+use bloomline::sizing::{Sizing, standard::StandardSizing};
 use bloomline_chart::{
     AMBER, Axis, BLUE, BROWN, Chart, GREEN, GREY, Line, ORANGE, PURPLE, RGBColor, SKY, bars, grouped,
 };
@@ -33,13 +33,15 @@ const BANKS: [(&str, RGBColor); 6] = [
     ("sbbf-rs-safe", GREEN),
     ("fastbloom", PURPLE),
 ];
+/// So many that the model of many blocks holds.
+const KEYS: u64 = 10_000_000;
 const POLICIES: [(&str, RGBColor); 2] = [("bloomline", ORANGE), ("LevelDB's filter", BLUE)];
 
 /// The name of each plot whose figures the page has, and its SVG.
 pub fn all(page: &Page) -> Result<Vec<(String, String)>> {
     let mut plots = Vec::new();
     let mut add = |name: &str, svg| plots.push((format!("plots/{name}.svg"), svg));
-    let title = |what| format!("{}: lookup of an absent key by hash, {what}", page.name);
+    let title = |what| format!("{}: lookup of an absent key by hash\n{what}", page.name);
     let nanoseconds =
         |lines: &[Line]| Axis::exponents("nanoseconds per lookup", lines, |y| y.exp2().to_string());
     if let Some(table) = page.table(ABSENT) {
@@ -60,12 +62,12 @@ pub fn all(page: &Page) -> Result<Vec<(String, String)>> {
         for line in &mut lines {
             (line.width, line.dot) = (0, if line.name == BLOOMLINE { 5 } else { 3 });
         }
-        let fpr = |bits_per_key| sizing::best_k(bits_per_key).and_then(|k| sizing::fpr(bits_per_key, k)).ok();
-        let model = (60..=240).map(|tenths| f64::from(tenths) / 10.0);
+        let fpr = |bits| Some(Sizing::for_bits_per_key(KEYS, bits).ok()?.expected_fpr(KEYS));
+        let model = (300..=1350).map(|fiftieths| f64::from(fiftieths) / 50.0);
         let points = model.filter_map(|bits| Some((bits, (100.0 * fpr(bits)?).log10()))).collect();
         lines.push(Line { name: "bloomline's model", color: GREY, points, width: 2, dot: 0 });
-        let x = Axis { title: "bits per key", range: 5.6..24.4, n_ticks: 10, label: |bits| bits.to_string() };
-        let title = "Measured false-positive rate, 1 MiB\neach filter with the k that its library chooses";
+        let x = Axis { title: "bits per key", range: 5.6..27.4, n_ticks: 11, label: |bits| bits.to_string() };
+        let title = "Measured false-positive rate, 1 MiB\neach filter with the k and modules that its library chooses";
         add("rate-by-bits", svg(title, x, percent(&lines), lines)?);
     }
     Ok(plots)
@@ -116,27 +118,19 @@ fn dedup(table: &Table) -> Result<String> {
 
 /// What a false-positive rate costs in each kind of filter. Computed by the model, without measurements.
 pub fn bits_by_rate() -> Result<(String, String)> {
-    type Bits = fn(usize, f64) -> Option<u64>;
-    fn within(keys: usize, fpr: f64, most_modules: usize) -> Option<u64> {
-        Some(8 * Sizing::for_fpr_within(keys as u64, fpr, most_modules).ok()?.byte_len() as u64)
-    }
-    let kinds: [(_, _, Bits); 4] = [
-        ("one module", ORANGE, |keys, fpr| within(keys, fpr, 1)),
-        ("up to 2 modules", AMBER, |keys, fpr| within(keys, fpr, 2)),
-        ("up to 4 modules", GREEN, |keys, fpr| within(keys, fpr, 4)),
-        ("standard filter", PURPLE, |keys, fpr| {
-            Some(StandardSizing::for_fpr(keys as u64, fpr).ok()?.bit_len())
-        }),
+    type Bits = fn(f64) -> Result<u64, bloomline::Error>;
+    let kinds: [(_, _, Bits); 2] = [
+        ("BloomFilter", ORANGE, |fpr| Ok(8 * Sizing::for_fpr(KEYS, fpr)?.byte_len() as u64)),
+        ("StandardBloomFilter", PURPLE, |fpr| Ok(StandardSizing::for_fpr(KEYS, fpr)?.bit_len())),
     ];
-    const KEYS: usize = 10_000_000;
     let lines = kinds.map(|(name, color, bits)| {
-        let exponents = (4..=24).map(|quarters| f64::from(quarters) / 4.0);
-        let points = exponents.filter_map(|x| Some((x, bits(KEYS, 10_f64.powf(-x))? as f64 / KEYS as f64)));
+        let exponents = (40..=240).map(|fortieths| f64::from(fortieths) / 40.0);
+        let points = exponents.filter_map(|x| Some((x, bits(10_f64.powf(-x)).ok()? as f64 / KEYS as f64)));
         Line { name, color, points: points.collect(), width: 2, dot: 0 }
     });
     let label = |x: f64| format!("{}%", 10_f64.powf(2.0 - x));
     let x = Axis { title: "false-positive rate", range: 0.9..6.1, n_ticks: 6, label };
-    let y = Axis { title: "bits per key", range: 0.0..41.0, n_ticks: 9, label: |bits| bits.to_string() };
+    let y = Axis { title: "bits per key", range: 0.0..33.0, n_ticks: 7, label: |bits| bits.to_string() };
     let title = "Bits per key for a false-positive rate, by the exact model";
     Ok(("plots/bits-by-rate.svg".to_owned(), svg(title, x, y, lines.into())?))
 }
