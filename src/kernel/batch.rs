@@ -39,14 +39,15 @@ pub(super) trait Lookups: Sized {
 /// Groups of hashes, and what is found for each.
 pub(super) struct Batch<'a, const LINES: usize, const N: usize, A>(Groups<'a, LINES, N>, &'a mut [A]);
 
-/// [`prefetch::split`] for lookups.
+/// [`prefetch::split`] with what is found.
 #[inline]
 pub(super) fn split<'a, const LINES: usize, const N: usize, A>(
     blocks: BlockSlice<'_>,
     hashes: &'a [[u64; N]],
     found: &'a mut [A],
+    large: usize,
 ) -> (Option<Batch<'a, LINES, N, A>>, Batch<'a, 0, N, A>) {
-    let (early, late) = prefetch::split(blocks, hashes);
+    let (early, late) = prefetch::split(blocks, hashes, large);
     let (found_early, found_late) = found.split_at_mut(early.as_ref().map_or(0, Groups::len));
     (early.map(|early| Batch(early, found_early)), Batch(late, found_late))
 }

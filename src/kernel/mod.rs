@@ -49,7 +49,7 @@ pub(crate) use bank::{ROWS, Square, prefetch as prefetch_rows};
 pub(crate) use batch::Changed;
 use batch::{Lookups, PAIR, WORD};
 use choice::Choice;
-pub(crate) use prefetch::{LARGE_BLOCKS, prefetch, with_later};
+pub(crate) use prefetch::{LARGE_INSERTS, LARGE_LOOKUPS, prefetch, with_later};
 
 /// An implementation of inserts and lookups that this CPU can run. All kernels set and test the same bits, and differ
 /// only in speed.
@@ -445,7 +445,7 @@ impl Kernel {
         let (pairs, odd) = hashes.as_chunks();
         let (changed, changed_odd) = changed.as_chunks_mut::<PAIR>();
         // Owned blocks do not straddle two cache lines.
-        let (early, late) = batch::split::<1, _, _>(blocks.as_slice(), pairs, changed);
+        let (early, late) = batch::split::<1, _, _>(blocks.as_slice(), pairs, changed, LARGE_INSERTS);
         if let Some(early) = early {
             dispatch!(self, insert_batch(blocks.reborrow(), k, early));
         }
@@ -466,9 +466,9 @@ impl Kernel {
         let (pairs, odd) = hashes.as_chunks::<PAIR>();
         let (found, found_odd) = found.as_chunks_mut::<PAIR>();
         if prefetch::straddle(blocks) {
-            self.look_up(blocks, k, batch::split::<2, _, _>(blocks, pairs, found));
+            self.look_up(blocks, k, batch::split::<2, _, _>(blocks, pairs, found, LARGE_LOOKUPS));
         } else {
-            self.look_up(blocks, k, batch::split::<1, _, _>(blocks, pairs, found));
+            self.look_up(blocks, k, batch::split::<1, _, _>(blocks, pairs, found, LARGE_LOOKUPS));
         }
         for (found, &hash) in found_odd.iter_mut().zip(odd) {
             *found = self.contains(blocks, hash, k);
@@ -488,9 +488,9 @@ impl Kernel {
         let (found, found_rest) = found.split_at_mut(WORD / 8 * words.len());
         let found = found.as_chunks_mut::<{ WORD / 8 }>().0;
         if prefetch::straddle(blocks) {
-            self.look_up(blocks, k, batch::split::<2, _, _>(blocks, words, found));
+            self.look_up(blocks, k, batch::split::<2, _, _>(blocks, words, found, LARGE_LOOKUPS));
         } else {
-            self.look_up(blocks, k, batch::split::<1, _, _>(blocks, words, found));
+            self.look_up(blocks, k, batch::split::<1, _, _>(blocks, words, found, LARGE_LOOKUPS));
         }
         bitmap::write(rest, found_rest, |hash| self.contains(blocks, hash, k));
     }

@@ -180,7 +180,7 @@ impl Kernel {
                 left[..n_left].iter_mut().for_each(|hash| *hash = hash_of_next(*hash));
                 // The kernel prefetches in longer batches itself, and all of their lines at once would not fit in the
                 // L1 cache.
-                if module_blocks >= prefetch::LARGE_BLOCKS && n_left < 256 {
+                if module_blocks >= prefetch::LARGE_LOOKUPS && n_left < 256 {
                     left[..n_left].iter().for_each(|&hash| prefetch::prefetch::<true>(module.block_of(hash)));
                 }
                 let answers = &mut answers[..n_left];

@@ -55,9 +55,11 @@ pub(super) fn straddle(blocks: BlockSlice<'_>) -> bool {
     PREFETCHES && !blocks.as_slice().as_ptr().addr().is_multiple_of(size_of::<Block>())
 }
 
-/// Batches prefetch in filters of this size (512 KiB) or more, which the caches close to a core may not hold. At 2 MiB
-/// prefetching still costs a little, but at 8 MiB it helps.
-pub(crate) const LARGE_BLOCKS: usize = (512 << 10) / size_of::<Block>();
+/// Lookups in batches prefetch in filters of this size (3 MiB) or more, and inserts from 2 MiB on. Smaller filters are in
+/// the caches, or the CPU overlaps the waits for them itself. It overlaps fewer inserts, because they have more
+/// instructions. On Intel's Emerald Rapids, whose second cache has 2 MiB, both cross there.
+pub(crate) const LARGE_LOOKUPS: usize = (3 << 20) / size_of::<Block>();
+pub(crate) const LARGE_INSERTS: usize = (2 << 20) / size_of::<Block>();
 
 /// How many keys ahead a batch prefetches. Zen 5 needs more than 64 to hide the latency of memory. Intel's cores are
 /// slower with 128, probably because their first TLB, of 64 or 96 pages, has dropped a key's page by the key's turn.
@@ -94,16 +96,17 @@ impl<'a, const LINES: usize, const N: usize> Groups<'a, LINES, N> {
     }
 }
 
-/// The hashes in two parts. A loop over the first part, if there is one, prefetches the blocks of the hashes that are
+/// The hashes in two parts. A loop over the first part, which a filter of `large` blocks or more has, prefetches the blocks of the hashes that are
 /// [`DISTANCE`] later. This function prefetches the blocks of the first [`DISTANCE`] hashes.
 #[inline]
 pub(super) fn split<'a, const LINES: usize, const N: usize>(
     blocks: BlockSlice<'_>,
     hashes: &'a [[u64; N]],
+    large: usize,
 ) -> (Option<Groups<'a, LINES, N>>, Groups<'a, 0, N>) {
     let (start, n_blocks) = (blocks.as_slice().as_ptr(), blocks.as_slice().len());
     let later = match hashes.as_flattened().get(DISTANCE..) {
-        Some(later) if PREFETCHES && n_blocks >= LARGE_BLOCKS => later.as_chunks().0,
+        Some(later) if PREFETCHES && n_blocks >= large => later.as_chunks().0,
         _ => &[],
     };
     let (early, late) = hashes.split_at(later.len());

@@ -97,10 +97,10 @@ impl Load {
     }
 }
 
-/// Whether batches prefetch in this filter. They do from 128 KiB on, a quarter of the size of a single filter, because
+/// Whether batches prefetch in this filter. They do from 768 KiB on, a quarter of the size of a single filter, because
 /// all filters share the caches.
 fn is_large(filter: &BloomFilter) -> bool {
-    filter.n_blocks() >= kernel::LARGE_BLOCKS / 4
+    filter.n_blocks() >= kernel::LARGE_LOOKUPS / 4
 }
 
 /// Returns whether any of the filters, which have `n_modules` modules each, has the hash.
