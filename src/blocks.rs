@@ -64,6 +64,13 @@ impl<'a> BlockSlice<'a> {
         }
     }
 
+    /// The first half of the blocks and the second, which is `None` of one block and may be shorter by one.
+    #[inline]
+    pub(crate) fn halves(self) -> (Self, Option<Self>) {
+        let (first, second) = self.0.split_at(self.0.len() - self.0.len() / 2);
+        (Self(first), Self::new(second))
+    }
+
     #[inline]
     pub(crate) fn block_of(self, hash: u64) -> &'a Block {
         let index = block_index(hash, self.0.len());

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::estimate::KeyEstimate;
 use crate::extend::{are_many, in_batches};
 use crate::hash::Seed;
-use crate::kernel::{self, Changed, Kernel};
+use crate::kernel::{self, Changed, Inlined, Kernel};
 use crate::key::Key;
 use crate::lanes::Lanes;
 use crate::mask::ProbeCount;
@@ -51,9 +51,7 @@ pub struct BloomFilter {
     pub(crate) k: ProbeCount,
     /// k if there is one module.
     k_alone: Option<ProbeCount>,
-    /// The kernel if there is one module, and if there are two, so that one byte tells single inserts and lookups both.
-    alone: Kernel,
-    of_two: Kernel,
+    inlined: Inlined,
     pub(crate) kernel: Kernel,
     pub(crate) seed: Seed,
     /// Number of distinct keys, if known. Inserts make it unknown, because repeats go unnoticed.
@@ -109,9 +107,8 @@ impl BloomFilter {
 
     pub(crate) fn new(blocks: Blocks, k: ProbeCount, kernel: Kernel, seed: Seed, keys: Option<u64>) -> Self {
         let is_alone = blocks.len() == blocks.module_blocks();
-        let (k_alone, alone) = (is_alone.then_some(k), kernel.inlined_if(is_alone));
-        let of_two = kernel.inlined_if(blocks.len() == 2 * blocks.module_blocks());
-        Self { blocks, k, k_alone, alone, of_two, kernel, seed, keys }
+        let inlined = Inlined::new(kernel, blocks.len(), blocks.module_blocks());
+        Self { blocks, k, k_alone: is_alone.then_some(k), inlined, kernel, seed, keys }
     }
 
     /// Copies compact bytes, of a filter with seed 0, into a filter that you can change. [`BloomView::from_compact`]
@@ -203,12 +200,9 @@ impl BloomFilter {
     #[inline(always)]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         self.keys = None;
-        let Self { ref mut blocks, k, kernel, alone, .. } = *self;
-        let changed = alone.insert_inlined(blocks.as_mut(), hash, k);
-        changed.unwrap_or_else(|| {
-            let module_blocks = blocks.module_blocks();
-            Kernel::insert_into_modules(blocks.as_mut_slice(), module_blocks, hash, k, kernel)
-        })
+        let Self { ref mut blocks, k, kernel, inlined, .. } = *self;
+        let module_blocks = blocks.module_blocks();
+        inlined.insert(blocks.as_mut(), module_blocks, hash, k, kernel)
     }
 
     /// Inserts many keys by hash, faster than one by one.
@@ -263,20 +257,22 @@ impl BloomFilter {
     }
 
     /// [`contains`](Self::contains) by hash.
-    // Inlined for the same reason as `insert_hash`. What it calls gets copies of the fields. If it got `self`, the compiler
-    // would assume that the fields change, and a loop would read them and choose the kernel again for each lookup.
+    // Inlined for the same reason as `insert_hash`. All that it calls gets copies of the fields. If it got `self`, the
+    // compiler would assume that the fields change, and a loop would read them and choose the kernel again for each
+    // lookup. So it would if this body, which the view repeats, was a function of its own.
     #[inline(always)]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        let Self { ref blocks, k, kernel, alone, of_two, .. } = *self;
-        if let Some(is_found) = alone.contains_inlined(blocks.as_slice(), hash, k) {
+        let Self { ref blocks, k, kernel, inlined, .. } = *self;
+        let (all, first) = (blocks.as_slice(), blocks.first_module());
+        if let Some(is_found) = inlined.one_module.contains_inlined(all, hash, k) {
             return is_found;
         }
-        // Inlined too, because the first module decides for nearly all absent keys.
-        if let Some(is_found) = of_two.contains_inlined(blocks.first_module(), hash, k) {
-            return is_found && Kernel::second_contains(blocks.as_slice(), hash, k, of_two);
+        // The first of two modules decides for nearly all absent keys.
+        if let Some(is_found) = inlined.two_modules.contains_inlined(first, hash, k) {
+            return is_found && Kernel::second_contains(all, hash, k, inlined.two_modules);
         }
-        Kernel::modules_contain(blocks.as_slice(), blocks.module_blocks(), hash, k, kernel)
+        Kernel::modules_contain(all, blocks.module_blocks(), hash, k, kernel)
     }
 
     #[inline]
@@ -587,9 +583,9 @@ impl BloomFilter {
     /// Borrows the filter as a view, which has further methods that only read.
     #[inline]
     pub fn as_view(&self) -> BloomView<'_> {
-        let Self { k, k_alone, alone, kernel, seed, keys, .. } = *self;
+        let Self { k, k_alone, inlined, kernel, seed, keys, .. } = *self;
         let lanes = Lanes::Blocks(self.modules());
-        BloomView { lanes, k, k_alone, alone, kernel, seed, keys, checksums: &[] }
+        BloomView { lanes, k, k_alone, inlined, kernel, seed, keys, checksums: &[] }
     }
 }
 

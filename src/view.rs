@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind};
 use crate::estimate::{self, KeyEstimate};
 use crate::footer;
 use crate::hash::Seed;
-use crate::kernel::{self, Kernel};
+use crate::kernel::{self, Inlined, Kernel};
 use crate::key::Key;
 use crate::lanes::{self, Lanes};
 use crate::mask::ProbeCount;
@@ -47,9 +47,9 @@ use crate::standalone::{self, ModuleChecksums};
 pub struct BloomView<'a> {
     pub(crate) lanes: Lanes<'a>,
     pub(crate) k: ProbeCount,
-    /// As in [`BloomFilter`](crate::BloomFilter), of whole blocks.
+    /// k if there is one module, of whole blocks.
     pub(crate) k_alone: Option<ProbeCount>,
-    pub(crate) alone: Kernel,
+    pub(crate) inlined: Inlined,
     pub(crate) kernel: Kernel,
     pub(crate) seed: Seed,
     pub(crate) keys: Option<u64>,
@@ -94,9 +94,9 @@ impl<'a> BloomView<'a> {
         keys: Option<u64>,
         checksums: &'a ModuleChecksums,
     ) -> Self {
-        let is_alone = lanes.is_one_module();
-        let (k_alone, alone) = (is_alone.then_some(k), kernel.inlined_if(is_alone));
-        Self { lanes, k, k_alone, alone, kernel, seed, keys, checksums }
+        let k_alone = lanes.is_one_module().then_some(k);
+        let inlined = Inlined::new(kernel, lanes.as_bytes().len(), lanes.module_len());
+        Self { lanes, k, k_alone, inlined, kernel, seed, keys, checksums }
     }
 
     /// Opens standalone bytes, as [`BloomFilter::to_standalone`](crate::BloomFilter::to_standalone) returns them. Pass
@@ -216,10 +216,15 @@ impl<'a> BloomView<'a> {
     pub fn contains_hash(&self, hash: u64) -> bool {
         match self.lanes {
             Lanes::Blocks(Modules { blocks, module_blocks }) => {
-                let answer = self.alone.contains_inlined(blocks, hash, self.k);
-                answer.unwrap_or_else(|| {
-                    Kernel::modules_contain(blocks, module_blocks, hash, self.k, self.kernel)
-                })
+                let Self { k, kernel, inlined, .. } = *self;
+                if let Some(is_found) = inlined.one_module.contains_inlined(blocks, hash, k) {
+                    return is_found;
+                }
+                let (first, _) = blocks.halves();
+                if let Some(is_found) = inlined.two_modules.contains_inlined(first, hash, k) {
+                    return is_found && Kernel::second_contains(blocks, hash, k, inlined.two_modules);
+                }
+                Kernel::modules_contain(blocks, module_blocks, hash, k, kernel)
             }
             Lanes::Short(short) => Kernel::contains_short(short, hash, self.k, self.kernel),
         }

@@ -49,6 +49,7 @@ pub(crate) use bank::{ROWS, Square, prefetch as prefetch_rows};
 pub(crate) use batch::Changed;
 use batch::{Lookups, PAIR, WORD};
 use choice::Choice;
+pub(crate) use modules::Inlined;
 pub(crate) use prefetch::{LARGE_INSERTS, LARGE_LOOKUPS, prefetch, with_later};
 
 /// An implementation of inserts and lookups that this CPU can run. All kernels set and test the same bits, and differ
@@ -210,11 +211,6 @@ impl fmt::Display for Kernel {
 }
 
 impl Kernel {
-    /// This kernel, or, unless `inlined`, the kernel `reference`, for which no code is inlined.
-    pub(crate) fn inlined_if(self, inlined: bool) -> Self {
-        if inlined { self } else { Self(KernelId::Reference) }
-    }
-
     /// Sets the bits of `hash` in its block. Returns whether any of them was clear.
     #[inline(always)]
     fn insert(self, mut blocks: BlockSliceMut<'_>, hash: u64, k: ProbeCount) -> bool {

@@ -1,7 +1,7 @@
 //! Inserts and lookups in filters of several modules, of which callers inline only what most keys need.
 #![forbid(unsafe_code)]
 
-use super::{Changed, Kernel, prefetch};
+use super::{Changed, Kernel, KernelId, prefetch};
 use crate::blocks::{Block, BlockSlice, BlockSliceMut};
 use crate::mask::ProbeCount;
 use crate::modules::{Modules, hash_of_next};
@@ -11,6 +11,40 @@ const CHUNK: usize = 1024;
 
 /// Shorter batches go one by one, because clearing the arrays of a chunk would cost as much.
 const SHORT: usize = 64;
+
+/// What single lookups and inserts inline. Each field is the kernel or, where the filter has a different number of
+/// modules, `reference`, of which nothing is inlined. So one byte tells both.
+#[derive(Clone, Copy)]
+pub(crate) struct Inlined {
+    pub(crate) one_module: Kernel,
+    pub(crate) two_modules: Kernel,
+}
+
+impl Inlined {
+    pub(crate) fn new(kernel: Kernel, n_blocks: usize, module_blocks: usize) -> Self {
+        let only_if = |holds| if holds { kernel } else { Kernel(KernelId::Reference) };
+        Self {
+            one_module: only_if(n_blocks == module_blocks),
+            two_modules: only_if(n_blocks == 2 * module_blocks),
+        }
+    }
+
+    /// Sets the bits of the key in all modules. Returns whether any of them was clear.
+    #[inline(always)]
+    pub(crate) fn insert(
+        self,
+        mut blocks: BlockSliceMut<'_>,
+        module_blocks: usize,
+        hash: u64,
+        k: ProbeCount,
+        kernel: Kernel,
+    ) -> bool {
+        match self.one_module.insert_inlined(blocks.reborrow(), hash, k) {
+            Some(changed) => changed,
+            None => Kernel::insert_into_modules(blocks.as_mut_slice(), module_blocks, hash, k, kernel),
+        }
+    }
+}
 
 impl Kernel {
     /// Returns whether all modules have the key, whose hash in the first is given. Modules have `module_blocks` blocks
@@ -25,16 +59,15 @@ impl Kernel {
         k: ProbeCount,
         kernel: Self,
     ) -> bool {
-        // A kernel without inlined code is called for one module, too.
-        if blocks.as_slice().len() == module_blocks {
-            return kernel.contains_by_kernel(blocks, hash, k);
-        }
-        if let Some((first, second)) = blocks.as_slice().split_at_checked(module_blocks)
-            && second.len() == module_blocks
-            && let (Some(first), Some(second)) = (BlockSlice::new(first), BlockSlice::new(second))
+        if let (first, Some(second)) = blocks.halves()
+            && second.as_slice().len() == module_blocks
             && let Some(is_found) = kernel.contains_inlined(first, hash, k)
         {
             return is_found && kernel.contains_inlined(second, hash_of_next(hash), k) != Some(false);
+        }
+        // Of a kernel without inlined code.
+        if blocks.as_slice().len() == module_blocks {
+            return kernel.contains_by_kernel(blocks, hash, k);
         }
         Self::any_modules_contain(blocks, module_blocks, hash, k, kernel)
     }
@@ -63,8 +96,8 @@ impl Kernel {
     /// Returns whether the second of two modules has the key, whose hash in the first is given.
     #[inline(never)]
     pub(crate) fn second_contains(both: BlockSlice<'_>, hash: u64, k: ProbeCount, kernel: Self) -> bool {
-        let (_, second) = both.split(both.as_slice().len() / 2);
-        BlockSlice::new(second).is_none_or(|second| kernel.contains(second, hash_of_next(hash), k))
+        let (_, second) = both.halves();
+        second.is_none_or(|second| kernel.contains(second, hash_of_next(hash), k))
     }
 
     /// Returns whether all modules but the first have the key, whose hash in the first is given.
