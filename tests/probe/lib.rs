@@ -1,6 +1,6 @@
 //! Each way to use a filter in a function or loop of its own, so that its instructions can be found.
 
-use bloomline::BloomFilter;
+use bloomline::{BloomFilter, OwnedView};
 
 #[unsafe(no_mangle)]
 pub fn contains_hash(filter: &BloomFilter, hash: u64) -> bool {
@@ -37,4 +37,28 @@ pub fn insert_each(filter: &mut BloomFilter, hashes: &[u64]) {
     for &hash in hashes {
         filter.insert_hash(hash);
     }
+}
+
+/// What a closure captures, which the compiler knows less about than arguments.
+pub struct Captured<'a, F> {
+    filter: &'a F,
+    hashes: &'a [u64],
+}
+
+#[unsafe(no_mangle)]
+pub fn for_loop(captured: &Captured<'_, BloomFilter>) -> usize {
+    let mut found = 0;
+    for &hash in captured.hashes {
+        found += usize::from(captured.filter.contains_hash(hash));
+    }
+    found
+}
+
+#[unsafe(no_mangle)]
+pub fn for_loop_in_view(captured: &Captured<'_, OwnedView<Vec<u8>>>) -> usize {
+    let mut found = 0;
+    for &hash in captured.hashes {
+        found += usize::from(captured.filter.contains_hash(hash));
+    }
+    found
 }
