@@ -108,6 +108,18 @@ fn batches_of_any_length_are_answered_completely_in_several_modules() {
     }
 }
 
+/// Two modules have code of their own, and three of one block are nearly two.
+#[test]
+#[cfg_attr(miri, ignore = "hours under miri")]
+fn every_kernel_agrees_for_every_number_of_modules_and_few_blocks() {
+    let (inserted, queried): (Vec<u64>, Vec<u64>) = ((0..20).map(mix).collect(), (10..40).map(mix).collect());
+    for (n_modules, module_blocks) in (1..=16).flat_map(|n| (1..=4).map(move |blocks| (n, blocks))) {
+        for k in [6, 13] {
+            kernels_agree(&inserted, &queried, k, [n_modules, module_blocks]);
+        }
+    }
+}
+
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn every_kernel_agrees_on_short_filters_of_every_length() {

@@ -59,8 +59,8 @@ impl Kernel {
         k: ProbeCount,
         kernel: Self,
     ) -> bool {
-        if let (first, Some(second)) = blocks.halves()
-            && second.as_slice().len() == module_blocks
+        if blocks.as_slice().len() == 2 * module_blocks
+            && let (first, Some(second)) = blocks.halves()
             && let Some(is_found) = kernel.contains_inlined(first, hash, k)
         {
             return is_found && kernel.contains_inlined(second, hash_of_next(hash), k) != Some(false);
