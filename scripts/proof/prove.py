@@ -39,7 +39,7 @@ class Kernels:
         self.places = {name: self.loads(name)[0] for name in ("kernel", "k", "keys")}
         # Of all modules, then of one.
         self.n_blocks = *self.loads("n_blocks"), *self.loads("n_modules")
-        if not any(map(self.runs, itertools.product(self.loads("contains", HASH), FIELDS))):
+        if not any(map(self.runs, itertools.product(self.loads("contains", HASH), (1, -1), FIELDS))):
             raise Refused(f"{path}: no kernel can be read; the last one is refused with {self.refused}")
 
     def machine(self, fields, second, writable=(), block=None):
@@ -56,8 +56,10 @@ class Kernels:
         return [at for at in machine.memory.loaded if at in range(FILTER, FILTER + FILTER_BYTES)]
 
     def runs(self, places):
-        """Whether the kernel of a single module and the blocks can be there, for which there are no accessors."""
-        self.places["alone"], self.blocks = places
+        """Whether what is inlined of one module, and beside it of two, and the blocks can be there, for which there are
+        no accessors."""
+        self.places["one"], beside, self.blocks = places
+        self.places["two"] = self.places["one"] + beside
         for kernel_id in self.kernel_ids:
             try:
                 self.run(self.fields(kernel_id, 1), "contains")
@@ -68,7 +70,8 @@ class Kernels:
 
     def fields(self, kernel_id, k):
         memory = Memory(self.program, FIELDS, [range(FILTER, FILTER + FILTER_BYTES)])
-        for name, field in (("kernel", kernel_id), ("alone", kernel_id), ("k", k)):
+        # Nothing is inlined of two modules, which is the number of the last kernel, `reference`.
+        for name, field in (("kernel", kernel_id), ("one", kernel_id), ("two", self.kernel_ids[-1]), ("k", k)):
             memory.store(value(self.places[name]), value(field, 8))
         return memory.words | dict.fromkeys(self.n_blocks, N_BLOCKS)
 

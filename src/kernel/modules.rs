@@ -59,15 +59,15 @@ impl Kernel {
         k: ProbeCount,
         kernel: Self,
     ) -> bool {
+        // Of a kernel without inlined code.
+        if blocks.as_slice().len() == module_blocks {
+            return kernel.contains_by_kernel(blocks, hash, k);
+        }
         if blocks.as_slice().len() == 2 * module_blocks
             && let (first, Some(second)) = blocks.halves()
             && let Some(is_found) = kernel.contains_inlined(first, hash, k)
         {
             return is_found && kernel.contains_inlined(second, hash_of_next(hash), k) != Some(false);
-        }
-        // Of a kernel without inlined code.
-        if blocks.as_slice().len() == module_blocks {
-            return kernel.contains_by_kernel(blocks, hash, k);
         }
         Self::any_modules_contain(blocks, module_blocks, hash, k, kernel)
     }
