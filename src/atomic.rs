@@ -100,15 +100,19 @@ impl AtomicBloomFilter {
     #[inline(never)]
     fn insert_into_modules(&self, hash: u64) -> bool {
         let insert = |(block, hash)| kernel::insert_shared(block, hash, self.k);
-        self.blocks_of(hash).fold(false, |changed, in_module| changed | insert(in_module))
+        Self::blocks_of(self.blocks.as_slice(), self.blocks.module_blocks(), hash)
+            .fold(false, |changed, in_module| changed | insert(in_module))
     }
 
     /// The block of a key in each module, and its hash there.
     #[inline]
-    fn blocks_of(&self, mut hash: u64) -> impl Iterator<Item = (&SharedBlock, u64)> {
-        let mut rest = self.blocks.as_slice();
+    fn blocks_of(
+        mut rest: &[SharedBlock],
+        module_blocks: usize,
+        mut hash: u64,
+    ) -> impl Iterator<Item = (&SharedBlock, u64)> {
         iter::from_fn(move || {
-            let (module, others) = rest.split_at_checked(self.blocks.module_blocks())?;
+            let (module, others) = rest.split_at_checked(module_blocks)?;
             let in_module = (module.get(block_index(hash, module.len()))?, hash);
             (rest, hash) = (others, hash_of_next(hash));
             Some(in_module)
@@ -139,13 +143,23 @@ impl AtomicBloomFilter {
     pub fn contains_hash(&self, hash: u64) -> bool {
         match self.alone {
             Some(kernel) => kernel.contains_shared(self.blocks.block_of(hash), hash, self.k),
-            None => self.modules_contain(hash),
+            None => {
+                let Self { ref blocks, k, kernel, .. } = *self;
+                Self::modules_contain(blocks.as_slice(), blocks.module_blocks(), hash, k, kernel)
+            }
         }
     }
 
     #[inline(never)]
-    fn modules_contain(&self, hash: u64) -> bool {
-        self.blocks_of(hash).all(|(block, hash)| self.kernel.contains_shared(block, hash, self.k))
+    fn modules_contain(
+        blocks: &[SharedBlock],
+        module_blocks: usize,
+        hash: u64,
+        k: ProbeCount,
+        kernel: Kernel,
+    ) -> bool {
+        let mut blocks = Self::blocks_of(blocks, module_blocks, hash);
+        blocks.all(|(block, hash)| kernel.contains_shared(block, hash, k))
     }
 
     /// Looks up many keys by hash, and sets `found[i]` to whether the key of `hashes[i]` is possibly present.

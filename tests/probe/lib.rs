@@ -39,6 +39,11 @@ pub fn insert_each(filter: &mut BloomFilter, hashes: &[u64]) {
     }
 }
 
+#[unsafe(no_mangle)]
+pub fn hash_key(filter: &BloomFilter, key: &[u8]) -> u64 {
+    filter.hash_key(key)
+}
+
 /// What a closure captures, which the compiler knows less about than arguments.
 pub struct Captured<'a, F> {
     filter: &'a F,
