@@ -201,8 +201,11 @@ impl BloomFilter {
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         self.keys = None;
         let Self { ref mut blocks, k, kernel, inlined, .. } = *self;
-        let module_blocks = blocks.module_blocks();
-        inlined.insert(blocks.as_mut(), module_blocks, hash, k, kernel)
+        let changed = inlined.one_module.insert_inlined(blocks.as_mut(), hash, k);
+        changed.unwrap_or_else(|| {
+            let module_blocks = blocks.module_blocks();
+            Kernel::insert_into_modules(blocks.as_mut_slice(), module_blocks, hash, k, kernel)
+        })
     }
 
     /// Inserts many keys by hash, faster than one by one.

@@ -28,22 +28,6 @@ impl Inlined {
             two_modules: only_if(n_blocks == 2 * module_blocks),
         }
     }
-
-    /// Sets the bits of the key in all modules. Returns whether any of them was clear.
-    #[inline(always)]
-    pub(crate) fn insert(
-        self,
-        mut blocks: BlockSliceMut<'_>,
-        module_blocks: usize,
-        hash: u64,
-        k: ProbeCount,
-        kernel: Kernel,
-    ) -> bool {
-        match self.one_module.insert_inlined(blocks.reborrow(), hash, k) {
-            Some(changed) => changed,
-            None => Kernel::insert_into_modules(blocks.as_mut_slice(), module_blocks, hash, k, kernel),
-        }
-    }
 }
 
 impl Kernel {
@@ -59,7 +43,7 @@ impl Kernel {
         k: ProbeCount,
         kernel: Self,
     ) -> bool {
-        // Of a kernel without inlined code.
+        // One module, of a kernel without inlined code.
         if blocks.as_slice().len() == module_blocks {
             return kernel.contains_by_kernel(blocks, hash, k);
         }
