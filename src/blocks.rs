@@ -64,7 +64,8 @@ impl<'a> BlockSlice<'a> {
         }
     }
 
-    /// The first half of the blocks and the second, which is `None` of one block and may be shorter by one.
+    /// The first half of the blocks, and the second half. If the number is odd, the second half has one block less. The
+    /// second half of a single block is `None`.
     #[inline]
     pub(crate) fn halves(self) -> (Self, Option<Self>) {
         let (first, second) = self.0.split_at(self.0.len() - self.0.len() / 2);

@@ -18,7 +18,7 @@ pub(crate) fn in_batches(hashes: impl Iterator<Item = u64>, insert: impl FnMut(&
     }
 }
 
-/// Whether clearing the batch costs little beside the inserts.
+/// Whether there may be so many keys that clearing the batch costs little beside the inserts.
 pub(crate) fn are_many(keys: &impl Iterator) -> bool {
     keys.size_hint().1.is_none_or(|most| most >= BATCH / 4)
 }

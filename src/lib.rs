@@ -5,7 +5,7 @@
 //! negatives never occur.
 //!
 //! In the loop `hashes.iter().filter(|&&h| filter.contains_hash(h)).count()`, lookups overlap, and each runs in 1 to 2
-//! ns from cache. To hash a key of 16 bytes adds 2 to 3 ns (Zen 4, Zen 5 and Emerald Rapids).
+//! ns from cache. Hashing a key of 16 bytes adds 2 to 3 ns (Zen 4, Zen 5 and Emerald Rapids).
 //!
 //! ```
 //! use bloomline::BloomFilter;

@@ -34,7 +34,6 @@ use crate::view::BloomView;
 /// assert!(cached.contains("ant"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
 pub struct OwnedView<B> {
     /// Borrows from `bytes`, not for longer than `self` lives.
     view: BloomView<'static>,
@@ -134,6 +133,12 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
     #[inline]
     pub fn get_ref(&self) -> &B {
         &self.bytes
+    }
+}
+
+impl<B> Clone for OwnedView<B> {
+    fn clone(&self) -> Self {
+        Self { view: self.view, bytes: Arc::clone(&self.bytes) }
     }
 }
 

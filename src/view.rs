@@ -256,11 +256,12 @@ impl<'a> BloomView<'a> {
     ///
     /// Four filters of one module and the same k share a mask. So from three filters on, this is faster than a loop
     /// over [`contains_hash`](Self::contains_hash), or as fast. For 16 to 256 filters a default build runs it in 0.7 to
-    /// 0.9 of the loop's time, in the caches and in 1 GiB (Intel Emerald Rapids). For two filters it needs 0.5 to 1.3
-    /// times as long.
+    /// 0.9 of the loop's time, in the caches and in 1 GiB (Intel Emerald Rapids). For two filters it needs 0.5 to 1.3 times as long as the loop
+    /// (Intel Emerald Rapids).
     ///
-    /// Short filters, filters of several modules, and filters whose k differs from the k of the filters before them are
-    /// looked up one by one. For these, the loop is as fast or faster, at most twice as fast.
+    /// Filters are looked up in groups of four, which share the mask of the group's first filter. A filter with a different
+    /// k in that group, a short filter, and a filter of several modules are looked up on their own. For such filters, use
+    /// a loop, which needs between half and all of the time of this call.
     ///
     /// # Examples
     ///
@@ -308,7 +309,8 @@ impl<'a> BloomView<'a> {
         }
     }
 
-    // One call for all filters that need a different mask. If there were several, the compiler would load their
+    // One call for all filters that need a different mask. If there were several calls, the compiler would load
+    // their
     // arguments before `block_of` has compared k.
     #[inline(never)]
     fn all_or_no_bits(lanes: Lanes<'_>, hash: u64, k: ProbeCount, kernel: Kernel) -> &'static Block {

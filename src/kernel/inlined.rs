@@ -38,7 +38,8 @@ pub(super) const AVX512: bool = !cfg!(miri);
 /// registers, whichever kernel it runs.
 pub(super) const AVX2: bool = !cfg!(any(miri, windows));
 
-/// The constants for one number of probes. A power of two is their size, so that the address takes few instructions.
+/// The constants for one number of probes. Aligned to 1024, so that their size is a power of two and the address of an
+/// entry takes few instructions.
 #[repr(C, align(1024))]
 struct Constants {
     /// Where in a word the position of each lane's bit starts.

@@ -149,8 +149,17 @@ mod tests {
             ("tuning.md", format!("a key costs {:.1} ns", at_1_gib(BLOOMLINE_BATCH))),
             ("tuning.md", format!("gains at most {:.0}%", 100.0 * gain)),
             ("tuning.md", format!("it costs up to {:.0}%", 100.0 * cost)),
-            ("tuning.md", format!("a present key costs {:.1} times as much", of_modules("present, 500,000"))),
-            ("tuning.md", format!("an absent key only {:.1} times", of_modules("absent, 500,000"))),
+            (
+                "tuning.md",
+                format!("needs {:.1} times as long if it is present", of_modules("present, 500,000")),
+            ),
+            (
+                "tuning.md",
+                format!(
+                    "runs in {:.1} of the time of one module if the key is absent",
+                    of_modules("absent, 500,000")
+                ),
+            ),
             ("tuning.md", format!("by hash, {}", newest.name)),
             ("adopting.md", format!("four lookups of {:.0} ns each", bloomline(ABSENT, "1 GiB"))),
             ("adopting.md", format!("expect {:.0}% more bits per key", 100.0 * more_bits)),
