@@ -262,8 +262,7 @@ impl BloomFilter {
     /// [`contains`](Self::contains) by hash.
     // Inlined for the same reason as `insert_hash`. All that it calls gets copies of the fields. If it got `self`, the
     // compiler would assume that the fields change, and a loop would read them and choose the kernel again for each
-    // lookup. The view repeats this body, because as a shared
-    // function the compiler would again assume that the fields change.
+    // lookup. The view repeats this body, because with a shared function the compiler would assume it again.
     #[inline(always)]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {

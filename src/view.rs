@@ -256,7 +256,7 @@ impl<'a> BloomView<'a> {
     ///
     /// Four filters of one module and the same k share a mask. So from three filters on, this is faster than a loop
     /// over [`contains_hash`](Self::contains_hash), or as fast. For 16 to 256 filters a default build runs it in 0.7 to
-    /// 0.9 of the loop's time, in the caches and in 1 GiB (Intel Emerald Rapids). For two filters it needs 0.5 to 1.3 times as long as the loop
+    /// 0.9 of the loop's time, in the caches and in 1 GiB. For two filters it needs 0.5 to 1.3 times as long as the loop
     /// (Intel Emerald Rapids).
     ///
     /// Filters are looked up in groups of four, which share the mask of the group's first filter. A filter with a different
@@ -310,8 +310,7 @@ impl<'a> BloomView<'a> {
     }
 
     // One call for all filters that need a different mask. If there were several calls, the compiler would load
-    // their
-    // arguments before `block_of` has compared k.
+    // their arguments before `block_of` has compared k.
     #[inline(never)]
     fn all_or_no_bits(lanes: Lanes<'_>, hash: u64, k: ProbeCount, kernel: Kernel) -> &'static Block {
         let filter = BloomView::new(lanes, k, kernel, Seed::new(0), None, &[]);

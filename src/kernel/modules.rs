@@ -13,8 +13,8 @@ const CHUNK: usize = 1024;
 const SHORT: usize = 64;
 
 /// What single lookups and inserts inline. Each field is the kernel or, where the filter has a different number of
-/// modules, `reference`, of which nothing is inlined. So one byte tells both
-/// whether there are that many modules and which kernel to inline.
+/// modules, `reference`, of which nothing is inlined. So one byte tells both whether there are that many modules and
+/// which kernel to inline.
 #[derive(Clone, Copy)]
 pub(crate) struct Inlined {
     pub(crate) one_module: Kernel,
