@@ -519,7 +519,7 @@ impl BloomFilter {
     /// Estimates how many distinct keys were inserted, from the bits. [`KeyEstimate`] describes the error, and when
     /// there is no estimate. Also valid after [`fold`](Self::fold), and after [`union_with`](Self::union_with) a filter
     /// of this size, but not of a smaller one, whose keys count several times, and not after
-    /// [`intersect_with`](Self::intersect_with). Reads the whole filter.
+    /// [`intersect_with`](Self::intersect_with) or [`first_probes`](BloomView::first_probes). Reads the whole filter.
     #[must_use]
     pub fn estimated_keys(&self) -> Option<KeyEstimate> {
         self.as_view().estimated_keys()

@@ -186,6 +186,32 @@ impl<'a> BloomView<'a> {
         (n_modules != 0).then_some(Self::new(lanes, k, kernel, seed, keys, checksums))
     }
 
+    /// Returns the view that tests only the first `k` probes of a key in each module, or `None` if the filter has fewer,
+    /// or if that is 0. The view has every key, at a higher false-positive rate.
+    ///
+    /// Use it to unite filters that differ in k. The bits stay the same, so the bits of the remaining probes count as
+    /// keys. For example, [`estimated_keys`](Self::estimated_keys) of 7 probes, of which you test 6, is too high by a
+    /// sixth. [`estimated_fpr`](Self::estimated_fpr) stays exact.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::BloomFilter;
+    ///
+    /// let (mut few, mut many) = (BloomFilter::with_blocks(10, 7)?, BloomFilter::with_blocks(10, 6)?);
+    /// few.insert("ant");
+    /// many.insert("bee");
+    /// many.union_with(few.as_view().first_probes(6).ok_or("fewer probes")?)?;
+    /// assert!(many.contains("ant") && many.contains("bee"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn first_probes(self, k: u32) -> Option<Self> {
+        let k = ProbeCount::new(k).ok().filter(|k| k.get() <= self.k())?;
+        let Self { lanes, kernel, seed, keys, checksums, .. } = self;
+        Some(Self::new(lanes, k, kernel, seed, keys, checksums))
+    }
+
     /// Uses a given kernel, for tests and benchmarks. The answers stay the same.
     #[doc(hidden)]
     #[must_use]

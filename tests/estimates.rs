@@ -427,6 +427,8 @@ fn folds_and_unions_keep_the_estimate_and_intersections_do_not() {
     let mut union = a.clone();
     union.union_with(&b).unwrap();
     assert_eq!(a.union(&b), union.keys());
+    let fewer = a.as_view().first_probes(5).unwrap();
+    assert_about(fewer.estimated_keys(), 8_000 * 6 / 5, "by five of six probes");
     assert_about(a.intersection(&b).unwrap(), 2_000, "in both");
     let mut intersected = a;
     intersected.intersect_with(&b).unwrap();

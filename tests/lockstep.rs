@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use bloomline::{AtomicBloomFilter, BloomFilter, Kernel, mix};
+use bloomline::{AtomicBloomFilter, BloomFilter, BloomView, Kernel, mix};
 use common::lockstep::{kernels_agree, kernels_agree_on_short};
 use proptest::prelude::*;
 
@@ -53,6 +53,40 @@ proptest! {
         inserted in hashes(), queried in hashes(), k in 1..=16_u32, sizes in sizes(),
     ) {
         kernels_agree(&inserted, &queried, k, sizes);
+    }
+
+    /// With fewer probes, a view is the filter of the same bits whose bytes have the smaller k.
+    #[test]
+    fn the_first_probes_have_every_key(
+        inserted in hashes(), queried in hashes(), k in 1..=16_u32, sizes in sizes(),
+    ) {
+        let mut filter = common::of_modules(sizes[0], sizes[1], k);
+        filter.insert_batch(&inserted);
+        let bytes = filter.to_compact();
+        for (fewer, kernel) in (1..=k).flat_map(|fewer| Kernel::available().map(move |kernel| (fewer, kernel))) {
+            let mut of_fewer = bytes.clone();
+            *of_fewer.last_mut().unwrap() -= (k - fewer) as u8;
+            let expected = BloomView::from_compact(&of_fewer).unwrap().with_kernel(kernel);
+            for view in [filter.as_view(), BloomView::from_compact(&bytes).unwrap()] {
+                let whole = view.with_kernel(kernel);
+                let view = whole.first_probes(fewer).unwrap();
+                let copy = view.to_filter().unwrap();
+                prop_assert!(view == expected && copy.as_view() == expected && copy.kernel() == kernel);
+                prop_assert!(inserted.iter().all(|&hash| view.contains_hash(hash)), "a key was lost");
+                let found: Vec<bool> = queried.iter().map(|&hash| expected.contains_hash(hash)).collect();
+                let mut answers = vec![false; queried.len()];
+                view.contains_batch(&queried, &mut answers);
+                prop_assert_eq!(&answers, &found);
+                for (&hash, &found) in queried.iter().zip(&found) {
+                    prop_assert_eq!(view.contains_hash(hash), found);
+                    let which: Vec<_> = BloomView::which_contain([whole, view], hash).collect();
+                    prop_assert_eq!([which.contains(&0), which.contains(&1)], [whole.contains_hash(hash), found]);
+                }
+            }
+        }
+        for none in [0, k + 1, 17, 257, u32::MAX] {
+            prop_assert!(filter.as_view().first_probes(none).is_none(), "{} of {}", none, k);
+        }
     }
 }
 
