@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion_common::{Result, ScalarValue};
+use datafusion_common::{Result, ScalarValue, not_impl_err};
 use datafusion_expr::expr::WindowFunctionParams;
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::planner::{ExprPlanner, PlannerResult, RawWindowExpr};
@@ -76,6 +76,14 @@ impl AggregateUDFImpl for InWindow {
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         Ok(Box::new(Views(self.aggregate.accumulator(args)?)))
+    }
+
+    /// For frames that drop rows.
+    fn create_sliding_accumulator(&self, _args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        not_impl_err!(
+            "{}: keys cannot be removed from a filter: begin the frame with UNBOUNDED PRECEDING",
+            self.aggregate.name()
+        )
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
