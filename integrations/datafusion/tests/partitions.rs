@@ -290,35 +290,30 @@ proptest! {
         prop_assert_eq!(seen, n);
     }
 
-    /// Filters of 24 blocks and of sizes that divide it, of which the smallest divides all.
+    /// Filters of sizes of which the smallest divides all, with few and many probes.
     #[test]
     fn unions(
         smallest in prop::sample::select(vec![1_usize, 2, 3]),
-        partitions in vec((vec((prop::sample::select(vec![1_usize, 2, 4]), keys()), 0..5), vec(any::<Index>(), 0..3)), 1..5),
+        partitions in vec((vec((prop::sample::select(vec![1_usize, 2, 4]), 4..=10_u32, keys()), 0..5), vec(any::<Index>(), 0..3)), 1..5),
         steps in vec(any::<(Index, Index, bool)>(), 0..5),
     ) {
-        let make = |n_blocks, keys: &[Option<i16>]| {
-            let mut filter = BloomFilter::with_blocks(n_blocks, 5).unwrap();
+        let make = |n_blocks, k, keys: &[Option<i16>]| {
+            let mut filter = BloomFilter::with_blocks(n_blocks, k).unwrap();
             keys.iter().flatten().for_each(|key| _ = filter.insert(key));
             filter
         };
         let aggregate = aggregate("bloom_filter_union", &DataType::Binary);
         let mut states = vec![];
-        let mut expected = make(smallest, &[]);
+        // One filter at least is of the smallest size.
+        let mut all = vec![make(smallest, 7, &[Some(7)])];
         for (i, (filters, cuts)) in partitions.iter().enumerate() {
             let mut column = vec![];
-            for (factor, keys) in filters {
-                // One filter at least is of the smallest size.
-                let filter = make(smallest * factor, keys);
-                let mut folded = filter.clone();
-                folded.fold(*factor).unwrap();
-                expected.union_with(&folded).unwrap();
-                column.push(Some(filter.to_standalone()));
-                column.push(None);
+            for (factor, k, keys) in filters {
+                all.push(make(smallest * factor, *k, keys));
+                column.extend([all.last().map(BloomFilter::to_standalone), None]);
             }
             if i == 0 {
-                column.push(Some(make(smallest, &[Some(7)]).to_standalone()));
-                expected.insert(7);
+                column.push(Some(all[0].to_standalone()));
             }
             let mut accumulator = aggregate.create_accumulator().unwrap();
             for batch in cut(&column, cuts) {
@@ -328,7 +323,15 @@ proptest! {
         }
         let result = merge(&aggregate, states, &steps);
         let result = BloomFilter::from_standalone(&result).unwrap();
+        let fewest = all.iter().map(BloomFilter::k).min().unwrap();
+        let mut expected = make(smallest, fewest, &[]);
+        for filter in &all {
+            let of_fewest = filter.as_view().first_probes(fewest).unwrap();
+            expected.union_with(&of_fewest.to_folded(filter.n_blocks() / smallest).unwrap()).unwrap();
+        }
         prop_assert!(result == expected, "{result:?} {expected:?}");
+        let keys = partitions.iter().flat_map(|(filters, _)| filters).flat_map(|(_, _, keys)| keys);
+        prop_assert!(keys.flatten().chain([&7]).all(|&key| result.contains(key)), "a key was lost");
     }
 }
 

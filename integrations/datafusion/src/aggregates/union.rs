@@ -6,7 +6,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, BinaryViewBuilder,
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use bloomline::{BloomFilter, BloomView};
-use datafusion_common::{Result, ScalarValue, exec_datafusion_err};
+use datafusion_common::{Result, ScalarValue, exec_err};
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::utils::AggregateOrderSensitivity;
 use datafusion_expr::{Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility};
@@ -104,17 +104,15 @@ impl Unions {
     fn united(&mut self) -> Result<Option<BloomFilter>> {
         // Sorted, so that the error does not depend on the order of the rows.
         self.0.sort_by_key(|filter| (filter.n_modules(), filter.n_blocks()));
-        let mut filters = self.0.drain(..);
-        let Some(mut united) = filters.next() else { return Ok(None) };
-        for filter in filters {
-            united.union_with(&filter).map_err(|error| match united.seed() == filter.seed() {
-                true => {
-                    exec_datafusion_err!("{NAME}: {error} (give bloom_filter the same expected_keys and fpr)")
-                }
-                false => failed(NAME, error),
-            })?;
-        }
-        Ok(Some(united))
+        let [a, b, ..] = &self.0[..] else { return Ok(self.0.pop()) };
+        let (what, a, b) = match a.n_modules() == b.n_modules() {
+            true => ("blocks", a.n_blocks(), b.n_blocks()),
+            false => ("modules", a.n_modules(), b.n_modules()),
+        };
+        exec_err!(
+            "{NAME}: filters of {a} and {b} {what} have no union of a low false-positive rate: \
+             give bloom_filter the same expected_keys and fpr"
+        )
     }
 
     fn size(&self) -> usize {
@@ -126,15 +124,20 @@ fn divides(a: BloomView<'_>, b: BloomView<'_>) -> bool {
     a.n_modules() == b.n_modules() && b.n_blocks().is_multiple_of(a.n_blocks())
 }
 
-/// Unites two filters whose sizes divide each other, in the smaller size.
+/// Unites two filters whose sizes divide each other, in the smaller size and with the smaller k, which depends on the
+/// size.
 fn unite(filter: &mut BloomFilter, other: BloomView<'_>) -> Result<()> {
-    let (ours, theirs) = (filter.n_blocks(), other.n_blocks());
-    let united = if ours < theirs {
-        let folded = other.to_folded(theirs / ours).map_err(|error| not_made(NAME, error))?;
-        filter.union_with(&folded)
-    } else {
-        filter.fold(ours / theirs).map_err(|error| not_made(NAME, error))?;
-        filter.union_with(other)
+    let (n_blocks, k) = (filter.n_blocks().min(other.n_blocks()), filter.k().min(other.k()));
+    let folded = |view: BloomView<'_>| {
+        let of_k = view.first_probes(k).unwrap_or(view);
+        of_k.to_folded(view.n_blocks() / n_blocks).map_err(|error| not_made(NAME, error))
+    };
+    if (filter.n_blocks(), filter.k()) != (n_blocks, k) {
+        *filter = folded(filter.as_view())?;
+    }
+    let united = match other.n_blocks() == n_blocks {
+        true => filter.union_with(other.first_probes(k).unwrap_or(other)),
+        false => filter.union_with(&folded(other)?),
     };
     united.map_err(|error| failed(NAME, error))
 }
