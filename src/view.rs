@@ -198,11 +198,11 @@ impl<'a> BloomView<'a> {
     /// ```
     /// use bloomline::BloomFilter;
     ///
-    /// let (mut few, mut many) = (BloomFilter::with_blocks(10, 7)?, BloomFilter::with_blocks(10, 6)?);
-    /// few.insert("ant");
-    /// many.insert("bee");
-    /// many.union_with(few.as_view().first_probes(6).ok_or("fewer probes")?)?;
-    /// assert!(many.contains("ant") && many.contains("bee"));
+    /// let (mut seven, mut six) = (BloomFilter::with_blocks(10, 7)?, BloomFilter::with_blocks(10, 6)?);
+    /// seven.insert("ant");
+    /// six.insert("bee");
+    /// six.union_with(seven.as_view().first_probes(6).ok_or("fewer probes")?)?;
+    /// assert!(six.contains("ant") && six.contains("bee"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]

@@ -124,8 +124,8 @@ fn divides(a: BloomView<'_>, b: BloomView<'_>) -> bool {
     a.n_modules() == b.n_modules() && b.n_blocks().is_multiple_of(a.n_blocks())
 }
 
-/// Unites two filters whose sizes divide each other, in the smaller size and with the smaller k, which depends on the
-/// size.
+/// Unites two filters whose sizes divide each other, in the smaller size and with the smaller k, which follows from
+/// `expected_keys` as well.
 fn unite(filter: &mut BloomFilter, other: BloomView<'_>) -> Result<()> {
     let (n_blocks, k) = (filter.n_blocks().min(other.n_blocks()), filter.k().min(other.k()));
     let folded = |view: BloomView<'_>| {
