@@ -14,7 +14,7 @@ use datafusion_common::{Result, exec_err, plan_err};
 const REFUSED_EXTENSIONS: [&str; 3] = ["arrow.bool8", "arrow.opaque", "pandas.period"];
 
 /// Returns whether values of this type are keys. The type null is allowed, because a null is no key and no error.
-fn is_key(data_type: &DataType) -> bool {
+pub fn is_key(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => is_key(values),
         DataType::Null

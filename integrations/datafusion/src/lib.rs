@@ -79,6 +79,10 @@ mod join_filters;
 mod keys;
 mod reference;
 mod registered;
+#[cfg(feature = "join-filters")]
+mod row_keys;
+#[cfg(feature = "join-filters")]
+mod snapshot;
 
 use std::sync::Arc;
 

@@ -6,31 +6,32 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{Array, UInt64Array, make_array};
-use arrow::buffer::NullBuffer;
+use arrow::array::UInt64Array;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
-use bloomline::hash_key;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExprRef};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{
-    BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet, SplitMetrics, Time,
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricType, MetricsSet, SplitMetrics,
+    Time,
 };
 use datafusion::physical_plan::stream::{BatchSplitStream, RecordBatchStreamAdapter};
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
 };
 use datafusion_common::tree_node::TreeNodeRecursion;
-use datafusion_common::{Result, internal_err};
-use futures::{TryStreamExt, stream};
+use datafusion_common::{DataFusionError, Result, internal_err};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 
-use crate::keys;
+use crate::row_keys::hash_rows;
+use crate::snapshot::are_unchanged;
 
 pub type Plan = Arc<dyn ExecutionPlan>;
 
-/// Returns each hash of a partition's keys in `columns` once. A partition of more than `max_keys` keys gives up, and
-/// returns one null instead.
+/// Returns each hash of a partition's keys in `columns` once. A partition of more than `max_keys` keys, or one that fails
+/// for another [`Reason`], returns one null instead.
 #[derive(Debug)]
 pub struct JoinFilterBuildExec {
     input: Plan,
@@ -95,96 +96,102 @@ impl ExecutionPlan for JoinFilterBuildExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let gave_up = MetricBuilder::new(&self.metrics).counter("gave_up", partition);
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let batch_size = context.session_config().batch_size();
-        let (columns, max_keys) = (self.columns.clone(), self.max_keys);
-        let input = self.input.execute(partition, context)?;
+        let memory = Arc::new(MemoryConsumer::new("JoinFilterBuildExec").register(context.memory_pool()));
+        // DataFusion reads the source of a join only if the join needs it. So that no query fails here that would not
+        // fail without the filter, an error is a reason for no filter.
+        let input = self.input.execute(partition, Arc::clone(&context));
+        // DataFusion counts the rows of both scans of a file in one process together.
+        let rows_in = count(&self.metrics, "rows_in", partition);
+        let (columns, max_keys, plan) = (self.columns.clone(), self.max_keys, Arc::clone(&self.input));
+        let (reasons, reserved) = (self.metrics.clone(), Arc::clone(&memory));
         let batch = stream::once(async move {
-            let hashes = distinct_hashes(input, &columns, max_keys, metrics.elapsed_compute()).await?;
-            gave_up.add(usize::from(hashes.is_none()));
-            let hashes = hashes.map_or_else(|| UInt64Array::new_null(1), UInt64Array::from);
+            let hashes = async {
+                let (time, pool) = (metrics.elapsed_compute(), context.memory_pool().as_ref());
+                let input = input.map_err(failed)?.inspect_ok(|batch| rows_in.add(batch.num_rows()));
+                let hashes = distinct_hashes(input, &columns, max_keys, &reserved, pool, time).await?;
+                if are_unchanged(&plan, &context).await { Ok(hashes) } else { Err(FILES_CHANGED) }
+            };
+            let give_up = |reason| {
+                count(&reasons, reason, partition).add(1);
+                UInt64Array::new_null(1)
+            };
+            let hashes = hashes.await.map_or_else(give_up, UInt64Array::from);
             metrics.record_output(hashes.len());
             Ok(RecordBatch::try_new(schema(), vec![Arc::new(hashes)])?)
         });
         let batch = Box::pin(RecordBatchStreamAdapter::new(self.schema(), batch));
-        Ok(Box::pin(BatchSplitStream::new(batch, batch_size, SplitMetrics::new(&self.metrics, partition))))
+        let batches = BatchSplitStream::new(batch, batch_size, SplitMetrics::new(&self.metrics, partition));
+        // The hashes live, and so does their reservation, until the last batch.
+        let batches = batches.inspect(move |_| _ = &memory);
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
     }
 }
 
-/// `None` if there are more than `max_keys`, in which case the rest of the input is not read.
+/// Why there is no filter, by the name that `EXPLAIN ANALYZE` shows.
+pub type Reason = &'static str;
+pub const TOO_MANY_KEYS: Reason = "too_many_keys";
+pub const OUT_OF_MEMORY: Reason = "out_of_memory";
+pub const INPUT_FAILED: Reason = "input_failed";
+const FILES_CHANGED: Reason = "files_changed";
+
+/// A counter that `EXPLAIN ANALYZE` shows at each of its levels.
+pub fn count(metrics: &ExecutionPlanMetricsSet, name: &'static str, partition: usize) -> Count {
+    MetricBuilder::new(metrics).with_type(MetricType::Summary).counter(name, partition)
+}
+
+/// Reserves memory, but leaves half of a limited pool to the query, which must not fail for want of it.
+pub fn reserve(memory: &MemoryReservation, bytes: usize, pool: &dyn MemoryPool) -> Result<(), Reason> {
+    let is_reserved = memory.try_resize(bytes).is_ok();
+    match pool.memory_limit() {
+        MemoryLimit::Finite(limit) if pool.reserved() > limit / 2 => Err(OUT_OF_MEMORY),
+        _ if is_reserved => Ok(()),
+        _ => Err(OUT_OF_MEMORY),
+    }
+}
+
+/// At the first reason for no filter, the rest of the input is not read.
 async fn distinct_hashes(
-    mut input: SendableRecordBatchStream,
+    mut input: impl Stream<Item = Result<RecordBatch>> + Unpin,
     columns: &[usize],
     max_keys: usize,
+    memory: &MemoryReservation,
+    pool: &dyn MemoryPool,
     time: &Time,
-) -> Result<Option<Vec<u64>>> {
+) -> Result<Vec<u64>, Reason> {
     let mut hashes: Vec<u64> = Vec::new();
     let compact = |hashes: &mut Vec<u64>| {
         hashes.sort_unstable();
         hashes.dedup();
-        hashes.len() <= max_keys
+        if hashes.len() <= max_keys { Ok(()) } else { Err(TOO_MANY_KEYS) }
     };
-    while let Some(batch) = input.try_next().await? {
+    while let Some(batch) = input.try_next().await.map_err(failed)? {
         let _timer = time.timer();
-        let (batch_hashes, valid) = hash(&batch, columns)?;
+        let (batch_hashes, valid) = hash_rows(&batch, columns).map_err(failed)?;
         match valid {
             Some(valid) => hashes.extend(valid.valid_indices().map(|row| batch_hashes[row])),
             None => hashes.extend(batch_hashes),
         }
         // Duplicates are removed only when the list may hold twice the most keys, so that each key is sorted few times.
-        if hashes.len() > max_keys.saturating_mul(2) && !compact(&mut hashes) {
-            return Ok(None);
+        if hashes.len() > max_keys.saturating_mul(2) {
+            compact(&mut hashes)?;
         }
+        reserve(memory, hashes.capacity() * size_of::<u64>(), pool)?;
     }
     let _timer = time.timer();
-    Ok(compact(&mut hashes).then_some(hashes))
+    compact(&mut hashes)?;
+    Ok(hashes)
+}
+
+/// The log has the error, because the query goes on without it.
+pub fn failed(error: DataFusionError) -> Reason {
+    log::warn!("no join filter: {error}");
+    INPUT_FAILED
 }
 
 /// The names of columns, for `EXPLAIN`.
 pub fn names(input: &Plan, columns: &[usize]) -> String {
     let schema = input.schema();
     columns.iter().map(|&i| format!("{}@{i}", schema.field(i).name())).collect::<Vec<_>>().join(", ")
-}
-
-/// The hash of each row's key, and which rows have a key. A row with a null in any of the columns has none, because a
-/// join finds no partner for it.
-pub fn hash(batch: &RecordBatch, columns: &[usize]) -> Result<(Vec<u64>, Option<NullBuffer>)> {
-    let (mut hashes, mut valid) = (Vec::new(), None);
-    for &column in columns {
-        let column = batch.column(column);
-        valid = NullBuffer::union(valid.as_ref(), column.logical_nulls().as_ref());
-        let stored = match stored_type(column.data_type()) {
-            Some(stored) if stored == *column.data_type() => Arc::clone(column),
-            Some(stored) => make_array(column.to_data().into_builder().data_type(stored).build()?),
-            None => return internal_err!("join filter: keys cannot be of type {}", column.data_type()),
-        };
-        let next = keys::hash(&stored, 0)?;
-        if hashes.is_empty() {
-            hashes = next;
-        } else {
-            hashes.iter_mut().zip(next).for_each(|(hash, key)| *hash = hash_key(key, *hash));
-        }
-    }
-    Ok((hashes, valid))
-}
-
-/// The type as which keys of a type are hashed, such as `Int32` for `Date32`, which has the same bits. `None` for types
-/// whose equal values can differ in their bits.
-pub fn stored_type(data_type: &DataType) -> Option<DataType> {
-    match data_type {
-        DataType::Date32 | DataType::Time32(_) | DataType::Decimal32(..) => Some(DataType::Int32),
-        DataType::Date64
-        | DataType::Time64(_)
-        | DataType::Timestamp(..)
-        | DataType::Duration(_)
-        | DataType::Decimal64(..) => Some(DataType::Int64),
-        DataType::Decimal128(..) => Some(DataType::FixedSizeBinary(16)),
-        DataType::Decimal256(..) => Some(DataType::FixedSizeBinary(32)),
-        DataType::Dictionary(_, values) => {
-            stored_type(values).filter(|stored| stored == values.as_ref()).map(|_| data_type.clone())
-        }
-        DataType::Null => None,
-        other => keys::check_type("join filter", other).is_ok().then(|| other.clone()),
-    }
 }

@@ -4,6 +4,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use datafusion::execution::TaskContext;
+use datafusion_common::config::{ConfigEntry, ExtensionOptions};
 use datafusion_common::{Result, exec_datafusion_err, exec_err};
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
@@ -33,27 +34,19 @@ impl PhysicalExtensionCodec for JoinFilterCodec {
     ) -> Result<Plan> {
         let text = str::from_utf8(bytes).unwrap_or_default();
         match (&text.split(' ').collect::<Vec<_>>()[..], inputs) {
-            (
-                [PROBE, expected_share, max_share, sample_rows, max_bytes, fpr, columns @ ..],
-                [input, keys],
-            ) => {
+            ([PROBE, share, least_share, columns, options @ ..], [input, keys]) => {
                 if keys.schema() != build::schema() {
                     return exec_err!("a join filter has {} in place of hashes", keys.name());
                 }
                 let settings = Settings {
                     columns: parse_columns(columns, input)?,
-                    expected_share: parse(expected_share)?,
-                    options: JoinFilterOptions {
-                        max_share: parse(max_share)?,
-                        sample_rows: parse(sample_rows)?,
-                        max_bytes: parse(max_bytes)?,
-                        fpr: parse(fpr)?,
-                        ..JoinFilterOptions::default()
-                    },
+                    share: parse(share)?,
+                    least_share: parse(least_share)?,
+                    options: parse_options(options)?,
                 };
                 Ok(Arc::new(JoinFilterExec::new(Arc::clone(input), Arc::clone(keys), settings)))
             }
-            ([BUILD, max_keys, columns @ ..], [input]) => {
+            ([BUILD, max_keys, columns], [input]) => {
                 let (columns, max_keys) = (parse_columns(columns, input)?, parse(max_keys)?);
                 Ok(Arc::new(JoinFilterBuildExec::new(Arc::clone(input), columns, max_keys)))
             }
@@ -67,16 +60,19 @@ impl PhysicalExtensionCodec for JoinFilterCodec {
         bytes: &mut Vec<u8>,
         _: &dyn PhysicalProtoConverterExtension,
     ) -> Result<()> {
-        let (mut text, columns) = if let Some(probe) = plan.downcast_ref::<JoinFilterExec>() {
-            let Settings { columns, expected_share, options } = &probe.settings;
-            let JoinFilterOptions { max_share, sample_rows, max_bytes, fpr, .. } = options;
-            (format!("{PROBE} {expected_share} {max_share} {sample_rows} {max_bytes} {fpr}"), columns)
+        let list = |columns: &[usize]| columns.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+        let text = if let Some(probe) = plan.downcast_ref::<JoinFilterExec>() {
+            let Settings { columns, share, least_share, options } = &probe.settings;
+            let mut text = format!("{PROBE} {share} {least_share} {}", list(columns));
+            for ConfigEntry { key, value, .. } in options.entries() {
+                text += &format!(" {key}={}", value.unwrap_or_default());
+            }
+            text
         } else if let Some(build) = plan.downcast_ref::<JoinFilterBuildExec>() {
-            (format!("{BUILD} {}", build.max_keys), &build.columns)
+            format!("{BUILD} {} {}", build.max_keys, list(&build.columns))
         } else {
             return exec_err!("{} is not a join filter", plan.name());
         };
-        columns.iter().for_each(|column| text += &format!(" {column}"));
         bytes.extend(text.into_bytes());
         Ok(())
     }
@@ -86,13 +82,30 @@ fn parse<T: FromStr>(word: &str) -> Result<T> {
     word.parse().map_err(|_| exec_datafusion_err!("a join filter has '{word}' in place of a number"))
 }
 
+/// All options, so that none is a default of the process that decodes.
+fn parse_options(words: &[&str]) -> Result<JoinFilterOptions> {
+    let mut options = JoinFilterOptions::default();
+    for word in words {
+        let (key, value) = word.split_once('=').unwrap_or((word, ""));
+        options.set(key, value)?;
+    }
+    options.check()?;
+    let names = |word: &&str| word.split('=').next().map(str::to_owned);
+    let given: Vec<_> = words.iter().filter_map(names).collect();
+    let all: Vec<_> = options.entries().into_iter().map(|entry| entry.key).collect();
+    if given == all {
+        Ok(options)
+    } else {
+        exec_err!("a join filter has the options {given:?} in place of {all:?}")
+    }
+}
+
 /// The columns of the keys, which the input must have.
-fn parse_columns(words: &[&str], input: &Plan) -> Result<Vec<usize>> {
+fn parse_columns(list: &str, input: &Plan) -> Result<Vec<usize>> {
     let n = input.schema().fields().len();
-    let columns = words.iter().map(|word| parse(word)).collect::<Result<Vec<usize>>>()?;
+    let columns = list.split(',').map(parse).collect::<Result<Vec<usize>>>()?;
     match columns.iter().find(|&&column| column >= n) {
         Some(column) => exec_err!("a join filter of column {column} has an input of {n} columns"),
-        None if columns.is_empty() => exec_err!("a join filter has no columns"),
         None => Ok(columns),
     }
 }

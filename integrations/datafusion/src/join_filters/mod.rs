@@ -1,8 +1,25 @@
 //! Joins that filter themselves. A rule for the planner puts a Bloom filter of a join's smaller side in front of its
 //! larger side, before rows are shuffled.
 //!
-//! The filter may drop only rows that surely have no partner, but it may keep all rows at any time. It does so if it
-//! would be too large, if memory is short, and if it drops too few rows.
+//! # Why no result changes
+//!
+//! 1. Rows are dropped only from a side of a join whose rows without a partner are in no result (`Join::may_drop`), by
+//!    keys for which null has no partner.
+//! 2. The filter has the keys of all rows of the other side, and maybe more. It reads them where `descend` has led from
+//!    the join, below operators that only drop or repeat rows, from a table that returns the same rows again
+//!    (`reads_one_table`). If a file is not the one that was planned with, there is no filter (`are_unchanged`). What no
+//!    operator can see is a file that is replaced after the filter has read it and before the join does.
+//! 3. Keys that are equal for the join have one hash. Both sides have one type, but for casts that change no hash
+//!    (`widens`), and only types of which equal values have equal bits are hashed (`stored_type`).
+//! 4. Rows may be dropped far below the join, because each operator between treats a row alone, or together with rows of
+//!    its key only (`descend`).
+//! 5. A Bloom filter never misses a key, and all rows are kept if there is no filter.
+//!
+//! # Why no query fails
+//!
+//! Whatever goes wrong with the keys is a `Reason` for no filter. The keys take memory only while half of a limited pool
+//! is free, and a finished filter holds none of it. An error of the filtered rows comes after the rows before it, because
+//! a limit may end the query there. The planner leaves a join alone if it cannot add a filter.
 
 mod build;
 mod codec;
@@ -19,7 +36,8 @@ use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::SessionContext;
-use datafusion_common::{Result, plan_datafusion_err};
+use datafusion_common::Result;
+use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_expr::LogicalPlan;
 
 pub use build::JoinFilterBuildExec;
@@ -40,16 +58,17 @@ pub fn register_join_filters(context: &SessionContext) {
 /// Returns the session with joins that filter themselves, for a Ballista scheduler's session builder. Executors and
 /// scheduler also need [`JoinFilterCodec`], because they send each other plans with these operators.
 pub fn with_join_filters(state: SessionState) -> SessionState {
-    let mut config = state.config().clone();
-    if config.options().extensions.get::<BloomlineOptions>().is_none() {
-        config.options_mut().extensions.insert(BloomlineOptions::default());
-    }
     let inner = Arc::clone(state.query_planner());
     if (inner.as_ref() as &dyn Any).is::<Planner>() {
         return state;
     }
-    let planner = Arc::new(Planner { inner });
-    same_session(state).with_config(config).with_query_planner(planner).build()
+    let mut session = same_session(state).with_query_planner(Arc::new(Planner { inner }));
+    // Not `with_config` of a copy, by which the session would forget its tables.
+    let extensions = &mut session.config().get_or_insert_default().options_mut().extensions;
+    if extensions.get::<BloomlineOptions>().is_none() {
+        extensions.insert(BloomlineOptions::default());
+    }
+    session.build()
 }
 
 /// A copy of a session to change. It keeps the id, because Ballista knows the session by it. DataFusion's own copies
@@ -68,13 +87,26 @@ struct Planner {
 #[async_trait::async_trait]
 impl QueryPlanner for Planner {
     async fn create_physical_plan(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Plan> {
-        let state = session.as_any().downcast_ref::<SessionState>().ok_or_else(|| {
-            plan_datafusion_err!("join filters: the session is not one of DataFusion's own")
-        })?;
+        let state = session.as_any().downcast_ref::<SessionState>();
+        let Some(state) =
+            state.filter(|state| JoinFilters::options(state.config_options()).is_some() && joins(plan))
+        else {
+            return self.inner.create_physical_plan(plan, session).await;
+        };
         let mut rules = state.physical_optimizers().to_vec();
         rules.retain(|rule| rule.name() != JoinFilters.name());
         rules.insert(0, Arc::new(JoinFilters));
         let state = same_session(state.clone()).with_physical_optimizer_rules(rules).build();
         self.inner.create_physical_plan(plan, &state).await
     }
+}
+
+/// Whether a plan joins. A copy of the session costs more than all else here, so only such plans get one.
+fn joins(plan: &LogicalPlan) -> bool {
+    let mut joins = false;
+    let visited = plan.apply_with_subqueries(|node| {
+        joins |= matches!(node, LogicalPlan::Join(_));
+        Ok(if joins { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    joins || visited.is_err()
 }

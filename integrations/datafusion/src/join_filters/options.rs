@@ -33,10 +33,14 @@ impl ExtensionOptions for BloomlineOptions {
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<()> {
-        match key.strip_prefix("join_filters.") {
-            Some(key) => self.join_filters.set(key, value),
-            None => config_err!("there is no option bloomline.{key}"),
-        }
+        let Some(key) = key.strip_prefix("join_filters.") else {
+            return config_err!("there is no option bloomline.{key}");
+        };
+        let mut changed = self.join_filters.clone();
+        changed.set(key, value)?;
+        changed.check()?;
+        self.join_filters = changed;
+        Ok(())
     }
 
     fn entries(&self) -> Vec<ConfigEntry> {
@@ -69,6 +73,19 @@ extensions_options! {
 }
 
 impl JoinFilterOptions {
+    /// Refuses values by which no filter could be made.
+    pub(super) fn check(&self) -> Result<()> {
+        for (name, share) in [("expected_share", self.expected_share), ("max_share", self.max_share)] {
+            if !(0.0..=1.0).contains(&share) {
+                return config_err!("bloomline.join_filters.{name} must be from 0 to 1, not {share}");
+            }
+        }
+        match self.sizing(1) {
+            Ok(_) => Ok(()),
+            Err(error) => config_err!("bloomline.join_filters.fpr: {error}"),
+        }
+    }
+
     /// The size of the filter of `keys` keys. It has one module at every rate, because many of the rows that are looked
     /// up may have a partner.
     pub(super) fn sizing(&self, keys: usize) -> Result<Sizing, Error> {

@@ -1,33 +1,41 @@
 //! `JoinFilterExec` drops the rows of the larger side that surely have no partner.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{Array, AsArray, BooleanArray};
 use arrow::buffer::{BooleanBuffer, Buffer};
-use arrow::compute::BatchCoalescer;
-use arrow::datatypes::{DataType, Field, UInt64Type};
-use arrow::record_batch::RecordBatch;
+use arrow::compute::{BatchCoalescer, concat_batches, filter_record_batch};
+use arrow::datatypes::{DataType, Schema, UInt64Type};
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use bloomline::BloomFilter;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::config::ConfigOptions;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExprRef;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{PhysicalExprRef, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
-use datafusion::physical_plan::metrics::{
-    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet, RecordOutput,
+use datafusion::physical_plan::filter_pushdown::{
+    ChildFilterDescription, ChildPushdownResult, FilterDescription, FilterPushdownPhase,
+    FilterPushdownPropagation,
 };
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricsSet, RecordOutput,
+};
+use datafusion::physical_plan::projection::{ProjectionExec, all_columns, make_with_child};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     ChildStats, DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties,
-    InputDistributionRequirements, PlanProperties, Statistics, StatisticsArgs,
+    InputDistributionRequirements, PlanProperties, SortOrderPushdownResult, Statistics, StatisticsArgs,
 };
 use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{DataFusionError, Result, internal_err};
 use futures::future::{BoxFuture, Shared};
-use futures::{FutureExt, TryFutureExt, TryStreamExt, stream};
+use futures::{FutureExt, TryStreamExt, stream};
 
-use super::build::{Plan, hash, names};
+use super::build::{OUT_OF_MEMORY, Plan, Reason, TOO_MANY_KEYS, count, failed, names, reserve};
 use super::options::JoinFilterOptions;
+use crate::row_keys::hash_rows;
 
 /// Drops rows of the first child whose key is surely not among the keys of the second child, which is a
 /// [`JoinFilterBuildExec`]. It may keep all rows.
@@ -38,7 +46,8 @@ pub struct JoinFilterExec {
     input: Plan,
     keys: Plan,
     pub(super) settings: Settings,
-    filter: OnceLock<SharedFilter>,
+    /// The filter, and how many partitions have asked for it.
+    filter: Mutex<Option<(SharedFilter, usize)>>,
     metrics: ExecutionPlanMetricsSet,
 }
 
@@ -46,21 +55,44 @@ pub struct JoinFilterExec {
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub columns: Vec<usize>,
-    /// The share of rows that the filter is expected to keep.
-    pub expected_share: f64,
+    /// The share of rows that the filter is expected to keep, and the least that it may be.
+    pub share: f64,
+    pub least_share: f64,
     pub options: JoinFilterOptions,
 }
 
 impl JoinFilterExec {
     pub(super) fn new(input: Plan, keys: Plan, settings: Settings) -> Self {
-        Self { input, keys, settings, filter: OnceLock::new(), metrics: ExecutionPlanMetricsSet::new() }
+        Self { input, keys, settings, filter: Mutex::default(), metrics: ExecutionPlanMetricsSet::new() }
+    }
+
+    fn with_input(&self, input: Plan, settings: Settings) -> Plan {
+        Arc::new(Self::new(input, Arc::clone(&self.keys), settings))
+    }
+
+    /// The filter, which is made once for all partitions, by whichever of them waits for it. The last of them takes it, so
+    /// that its memory is released with the query, and not with the plan.
+    fn shared_filter(&self, context: &Arc<TaskContext>) -> SharedFilter {
+        let mut shared = self.filter.lock().unwrap_or_else(PoisonError::into_inner);
+        let (filter, users) = shared.get_or_insert_with(|| {
+            let filter =
+                Filter::of(Arc::clone(&self.keys), self.settings.options.clone(), Arc::clone(context));
+            (filter.boxed().shared(), 0)
+        });
+        *users += 1;
+        let (filter, users) = (filter.clone(), *users);
+        if users == self.input.output_partitioning().partition_count() {
+            *shared = None;
+        }
+        filter
     }
 }
 
 impl DisplayAs for JoinFilterExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
-        let names = names(&self.input, &self.settings.columns);
-        write!(f, "JoinFilterExec: keys=[{names}], expected_share={:.3}", self.settings.expected_share)
+        let Settings { columns, share, least_share, .. } = &self.settings;
+        write!(f, "JoinFilterExec: keys=[{}], expected_share=", names(&self.input, columns))?;
+        if least_share < share { write!(f, "{least_share:.3}..{share:.3}") } else { write!(f, "{share:.3}") }
     }
 }
 
@@ -117,35 +149,80 @@ impl ExecutionPlan for JoinFilterExec {
         Ok(TreeNodeRecursion::Continue)
     }
 
+    /// Filters of the operators above go on to the input, and not to the keys. A filter names its columns, so of several
+    /// columns of one name it may mean the first.
+    fn gather_filters_for_pushdown(
+        &self,
+        _: FilterPushdownPhase,
+        filters: Vec<PhysicalExprRef>,
+        _: &ConfigOptions,
+    ) -> Result<FilterDescription> {
+        let schema = self.schema();
+        let is_first = |&i: &usize| schema.index_of(schema.field(i).name()).is_ok_and(|first| first == i);
+        let columns = (0..schema.fields().len()).filter(is_first).collect();
+        let input = ChildFilterDescription::from_child_with_allowed_indices(&filters, columns, &self.input)?;
+        let keys = ChildFilterDescription::all_unsupported(&filters);
+        Ok(FilterDescription::new().with_child(input).with_child(keys))
+    }
+
+    fn handle_child_pushdown_result(
+        &self,
+        _: FilterPushdownPhase,
+        result: ChildPushdownResult,
+        _: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Plan>> {
+        Ok(FilterPushdownPropagation::if_any(result))
+    }
+
+    fn try_swapping_with_projection(&self, projection: &ProjectionExec) -> Result<Option<Plan>> {
+        let kept = projection.expr();
+        let place = |&column: &usize| {
+            kept.iter().position(|kept| {
+                kept.expr.downcast_ref::<Column>().is_some_and(|kept| kept.index() == column)
+            })
+        };
+        let columns = self.settings.columns.iter().map(place).collect::<Option<Vec<_>>>();
+        let is_narrower = all_columns(kept) && kept.len() < self.schema().fields().len();
+        let Some(columns) = columns.filter(|_| is_narrower) else { return Ok(None) };
+        let input = make_with_child(projection, &self.input)?;
+        Ok(Some(self.with_input(input, Settings { columns, ..self.settings.clone() })))
+    }
+
+    fn try_pushdown_sort(&self, order: &[PhysicalSortExpr]) -> Result<SortOrderPushdownResult<Plan>> {
+        self.input
+            .try_pushdown_sort(order)?
+            .try_map(|input| Ok(self.with_input(input, self.settings.clone())))
+    }
+
     fn metrics(&self) -> Option<MetricsSet> {
         Some(self.metrics.clone_inner())
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let settings = self.settings.clone();
-        let filter = || Filter::of(Arc::clone(&self.keys), settings.options.clone(), Arc::clone(&context));
-        let filter = || filter().map_ok(|filter| filter.map(Arc::new)).map_err(Arc::new).boxed().shared();
-        let filter = self.filter.get_or_init(filter).clone();
+        let (settings, reasons) = (self.settings.clone(), self.metrics.clone());
+        let filter = self.shared_filter(&context);
         let input = self.input.execute(partition, Arc::clone(&context))?;
         let metrics = BaselineMetrics::new(&self.metrics, partition);
-        let counts = ["rows_in", "rows_dropped", "switched_off"]
-            .map(|name| MetricBuilder::new(&self.metrics).counter(name, partition));
+        let counts =
+            ["rows_in", "rows_dropped", "switched_off"].map(|name| count(&self.metrics, name, partition));
         let (schema, batch_size) = (self.schema(), context.session_config().batch_size());
-        let is_dictionary = |field: &&Field| matches!(field.data_type(), DataType::Dictionary(..));
-        // Batches with dictionaries are not combined, because one dictionary may not hold the values of several.
-        let has_dictionaries = schema.flattened_fields().iter().any(is_dictionary);
-        let largest = if has_dictionaries { 0 } else { batch_size / 2 };
+        let combine = Combine::of(&schema, batch_size);
+        let narrow =
+            (combine == Combine::Try).then(|| (RecordBatch::new_empty(Arc::clone(&schema)), batch_size));
+        let largest = if combine == Combine::Always { batch_size / 2 } else { 0 };
         let kept = BatchCoalescer::new(schema, batch_size).with_biggest_coalesce_batch_size(Some(largest));
         let rows = async move {
-            let filter = filter.await.map_err(DataFusionError::Shared)?;
+            let filter = filter.await.inspect_err(|reason| count(&reasons, reason, partition).add(1)).ok();
             let is_empty = filter.as_ref().is_some_and(|filter| filter.bits.known_keys() == Some(0));
             let rows = Rows {
                 input: (!is_empty).then_some(input),
+                error: None,
                 filter,
                 settings,
                 window_rows: 0,
                 window_kept: 0,
                 kept,
+                narrow,
                 metrics,
                 counts,
             };
@@ -157,8 +234,42 @@ impl ExecutionPlan for JoinFilterExec {
     }
 }
 
-/// The filter, which is made once for all partitions, by whichever of them waits for it. A failure is not tried again.
-type SharedFilter = Shared<BoxFuture<'static, Result<Option<Arc<Filter>>, Arc<DataFusionError>>>>;
+/// Whether batches can be combined, though the keys of a dictionary may not suffice to number the values of several.
+#[derive(PartialEq, PartialOrd)]
+enum Combine {
+    Always,
+    /// Arrow returns an error if the keys do not suffice.
+    Try,
+    /// Arrow panics if they do not.
+    Never,
+}
+
+impl Combine {
+    fn of(schema: &Schema, batch_size: usize) -> Self {
+        use DataType::*;
+        let mut all = Self::Always;
+        for column in schema.fields() {
+            let is_nested = !matches!(column.data_type(), Dictionary(..));
+            for field in Schema::new(vec![Arc::clone(column)]).flattened_fields() {
+                let Dictionary(key, values) = field.data_type() else { continue };
+                let bits = 8 * key.primitive_width().unwrap_or_default();
+                let is_merged =
+                    values.is_primitive() || matches!(**values, Utf8 | LargeUtf8 | Binary | LargeBinary);
+                let one = match bits {
+                    32.. => Self::Always,
+                    _ if is_nested || !is_merged => Self::Never,
+                    _ if batch_size >> (bits - 1) > 0 => Self::Try,
+                    _ => Self::Always,
+                };
+                all = if one > all { one } else { all };
+            }
+        }
+        all
+    }
+}
+
+/// A failure is not tried again.
+type SharedFilter = Shared<BoxFuture<'static, Result<Arc<Filter>, Reason>>>;
 
 /// The filter that all partitions of a task ask.
 #[derive(Debug)]
@@ -168,33 +279,40 @@ struct Filter {
 }
 
 impl Filter {
-    /// `None` to keep all rows.
-    async fn of(keys: Plan, options: JoinFilterOptions, context: Arc<TaskContext>) -> Result<Option<Self>> {
+    async fn of(
+        keys: Plan,
+        options: JoinFilterOptions,
+        context: Arc<TaskContext>,
+    ) -> Result<Arc<Self>, Reason> {
         // DataFusion merges the partitions of the keys into one. If that rule does not run, some keys would be missing.
         if keys.output_partitioning().partition_count() != 1 {
-            return Ok(None);
+            return Err("keys_not_merged");
         }
-        let max_keys = options.max_keys();
+        let (max_keys, pool) = (options.max_keys(), context.memory_pool().as_ref());
         let memory = MemoryConsumer::new("JoinFilterExec").register(context.memory_pool());
-        let mut batches = keys.execute(0, context)?;
+        let mut batches = keys.execute(0, Arc::clone(&context)).map_err(failed)?;
         let mut hashes: Vec<u64> = Vec::new();
-        while let Some(batch) = batches.try_next().await? {
+        while let Some(batch) = batches.try_next().await.map_err(failed)? {
             let column = batch.column(0).as_primitive::<UInt64Type>();
-            let are_too_many = column.null_count() > 0 || hashes.len() + column.len() > max_keys;
-            if are_too_many || memory.try_grow(size_of_val(&column.values()[..])).is_err() {
-                return Ok(None);
+            if column.null_count() > 0 {
+                return Err("keys_gave_up");
+            }
+            if hashes.len() + column.len() > max_keys {
+                return Err(TOO_MANY_KEYS);
             }
             hashes.extend_from_slice(column.values());
+            reserve(&memory, hashes.capacity() * size_of::<u64>(), pool)?;
         }
-        let bits = options
-            .sizing(hashes.len())
-            .and_then(|sizing| BloomFilter::with_sizing(sizing.rounded_to_fold()));
-        let Ok(mut bits) = bits else { return Ok(None) };
-        if memory.try_resize(bits.byte_len()).is_err() {
-            return Ok(None);
-        }
+        let sizing = options.sizing(hashes.len()).map_err(|_| "invalid_options")?.rounded_to_fold();
+        reserve(&memory, hashes.capacity() * size_of::<u64>() + sizing.byte_len(), pool)?;
+        let mut bits = BloomFilter::with_sizing(sizing).map_err(|_| OUT_OF_MEMORY)?;
         bits.insert_batch(&hashes);
-        Ok(Some(Self { bits, _memory: memory }))
+        // Operators that take a limited pool to its end would fail for want of what this one, which is small, still holds.
+        match pool.memory_limit() {
+            MemoryLimit::Finite(_) => memory.resize(0),
+            _ => memory.resize(bits.byte_len()),
+        };
+        Ok(Arc::new(Self { bits, _memory: memory }))
     }
 }
 
@@ -202,6 +320,8 @@ impl Filter {
 struct Rows {
     /// `None` after its end.
     input: Option<SendableRecordBatchStream>,
+    /// The input's, which comes after the rows before it, as it would come without the filter.
+    error: Option<DataFusionError>,
     /// `None` to keep all rows.
     filter: Option<Arc<Filter>>,
     settings: Settings,
@@ -209,6 +329,8 @@ struct Rows {
     window_rows: usize,
     window_kept: usize,
     kept: BatchCoalescer,
+    /// Rows with dictionaries whose keys may not suffice for more batches, and the most rows of a batch.
+    narrow: Option<(RecordBatch, usize)>,
     metrics: BaselineMetrics,
     /// `rows_in`, `rows_dropped` and `switched_off`.
     counts: [Count; 3],
@@ -216,47 +338,81 @@ struct Rows {
 
 impl Rows {
     /// Keeps the rows that may have partners.
-    fn push(&mut self, batch: RecordBatch, filter: &BloomFilter) -> Result<()> {
+    fn push(&mut self, batch: &RecordBatch, bits: &BloomFilter) -> Result<()> {
         let rows = batch.num_rows();
-        let (hashes, valid) = hash(&batch, &self.settings.columns)?;
-        let mut bits = vec![0; rows.div_ceil(8)];
-        filter.contains_bitmap(&hashes, &mut bits);
-        let found = BooleanArray::new(BooleanBuffer::new(Buffer::from_vec(bits), 0, rows), valid);
+        let (hashes, valid) = hash_rows(batch, &self.settings.columns)?;
+        let mut found = vec![0; rows.div_ceil(8)];
+        bits.contains_bitmap(&hashes, &mut found);
+        let found = BooleanArray::new(BooleanBuffer::new(Buffer::from_vec(found), 0, rows), valid);
         let kept = found.true_count();
-        let [rows_in, rows_dropped, switched_off] = &self.counts;
-        rows_in.add(rows);
-        rows_dropped.add(rows - kept);
-        self.kept.push_batch_with_filter(batch, &found)?;
+        self.counts[0].add(rows);
+        self.counts[1].add(rows - kept);
+        // Not `push_batch_with_filter`, which keeps whole buffers of views for the few rows that it copies.
+        self.keep(filter_record_batch(batch, &found)?)?;
 
         self.window_rows += rows;
         self.window_kept += kept;
         if self.window_rows >= self.settings.options.sample_rows {
             if self.window_kept as f64 > self.settings.options.max_share * self.window_rows as f64 {
                 self.filter = None;
-                switched_off.add(1);
-                self.kept.finish_buffered_batch()?;
+                self.counts[2].add(1);
+                self.flush()?;
             }
             (self.window_rows, self.window_kept) = (0, 0);
         }
         Ok(())
     }
 
+    /// Combines small batches.
+    fn keep(&mut self, batch: RecordBatch) -> Result<()> {
+        let Some((narrow, most)) = &mut self.narrow else { return Ok(self.kept.push_batch(batch)?) };
+        match concat_batches(&batch.schema(), [&*narrow, &batch]) {
+            Ok(both) if both.num_rows() <= *most => *narrow = both,
+            _ => self.kept.push_batch(std::mem::replace(narrow, batch))?,
+        }
+        Ok(())
+    }
+
+    /// Ends the batch that is not full.
+    fn flush(&mut self) -> Result<()> {
+        if let Some((narrow, _)) = &mut self.narrow {
+            let empty = RecordBatch::new_empty(narrow.schema());
+            self.kept.push_batch(std::mem::replace(narrow, empty))?;
+        }
+        Ok(self.kept.finish_buffered_batch()?)
+    }
+
     /// The next rows that may have partners. `None` at the end.
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             if let Some(batch) = self.kept.next_completed_batch() {
-                return Ok(Some(batch));
+                return Ok(Some(shrunk(batch)?));
+            }
+            if let Some(error) = self.error.take() {
+                return Err(error);
             }
             let Some(input) = &mut self.input else { return Ok(None) };
-            let Some(batch) = input.try_next().await? else {
-                self.input = None;
-                self.kept.finish_buffered_batch()?;
-                continue;
-            };
-            let Some(filter) = self.filter.clone() else { return Ok(Some(batch)) };
-            let time = self.metrics.elapsed_compute().clone();
-            let _timer = time.timer();
-            self.push(batch, &filter.bits)?;
+            match input.try_next().await {
+                Ok(Some(batch)) => {
+                    let Some(filter) = self.filter.clone() else { return Ok(Some(batch)) };
+                    let time = self.metrics.elapsed_compute().clone();
+                    let _timer = time.timer();
+                    self.push(&batch, &filter.bits)?;
+                }
+                end => {
+                    (self.input, self.filter, self.error) = (None, None, end.err());
+                    self.flush()?;
+                }
+            }
         }
     }
+}
+
+/// Without the room for a whole batch that a combined one of few rows has. Operators above reserve memory for it, and a
+/// limited pool may not have that.
+fn shrunk(batch: RecordBatch) -> Result<RecordBatch> {
+    let (schema, mut columns, rows) = batch.into_parts();
+    columns.iter_mut().filter_map(Arc::get_mut).for_each(Array::shrink_to_fit);
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
 }

@@ -1,6 +1,8 @@
 //! Follows the keys of a join from the join's input down to the rows of one scan.
 
 use arrow::datatypes::DataType;
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_expr::PhysicalExprRef;
 use datafusion::physical_expr::expressions::{CastExpr, Column};
@@ -8,10 +10,9 @@ use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::ExecutionPlanProperties;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::joins::utils::{ColumnIndex, build_join_schema};
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion_common::{JoinSide, JoinType, NullEquality};
+use datafusion_common::{JoinType, NullEquality};
 
 use super::build::Plan;
 use super::probe::JoinFilterExec;
@@ -54,19 +55,23 @@ impl<'a> Join<'a> {
         [left, right][side] && !is_mark && !self.sees_nulls
     }
 
-    /// The side from which a column of the result comes, and its column there. `None` if the join adds rows to it.
+    /// The side from which a column of the result comes, and its column there. `None` if the join adds rows to it, as an
+    /// outer join adds rows of nulls to the side that it does not preserve.
     fn source(&self, column: usize) -> Option<(usize, usize)> {
+        use JoinType::*;
         let column = self.projection.map_or(column, |projection| projection[column]);
-        let [left, right] = self.sides.map(|side| side.schema());
-        let ColumnIndex { index, side } = build_join_schema(&left, &right, &self.join_type).1[column];
-        match (side, self.join_type) {
-            // An outer join adds rows of nulls to the side that it does not preserve.
-            (JoinSide::Left, JoinType::Right | JoinType::Full) => None,
-            (JoinSide::Right, JoinType::Left | JoinType::Full) => None,
-            (JoinSide::Left, _) => Some((0, index)),
-            (JoinSide::Right, _) => Some((1, index)),
-            (JoinSide::None, _) => None,
-        }
+        let [left, right] = self.sides.map(|side| side.schema().fields().len());
+        let (from, column) = match self.join_type {
+            RightSemi | RightAnti | RightMark => (1, column),
+            _ if column < left => (0, column),
+            _ => (1, column - left),
+        };
+        let adds_rows = match from {
+            0 => matches!(self.join_type, Right | Full),
+            _ => matches!(self.join_type, Left | Full | LeftMark),
+        };
+        // The mark, whether a row has a partner, is behind the columns of the one side.
+        (!adds_rows && column < [left, right][from]).then_some((from, column))
     }
 }
 
@@ -143,13 +148,16 @@ fn widens(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// Whether a plan reads one table, and reads the same rows if it runs again. With a limit it may read others.
+/// Whether a plan reads one table, and reads the same rows if it runs again. With a limit it may read others, and so may
+/// a table that is neither files nor memory.
 pub fn reads_one_table(plan: &Plan) -> bool {
     if plan.fetch().is_some() {
         return false;
     }
-    if plan.is::<DataSourceExec>() {
-        return !plan.boundedness().is_unbounded();
+    if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
+        let source = scan.data_source();
+        let is_known = source.is::<FileScanConfig>() || source.is::<MemorySourceConfig>();
+        return is_known && !plan.boundedness().is_unbounded();
     }
     is_by_row(plan) && reads_one_table(plan.children()[0])
 }
