@@ -10,7 +10,7 @@ use datafusion::error::Result;
 use datafusion::execution::FunctionRegistry;
 
 // Not `Arguments`, because clap wants this name to differ from the structs that flatten it.
-#[derive(clap::Args)]
+#[derive(Default, clap::Args)]
 pub struct FilterFiles {
     /// Filter in a file, which queries name as in `bloom_contains('NAME', key)`. Scheduler, executors and client need
     /// the same

@@ -70,3 +70,54 @@ fn session(config: SessionConfig, filters: &Filters) -> datafusion::error::Resul
     filters.register(&state, "the scheduler")?;
     Ok(with_join_filters(state))
 }
+
+#[cfg(test)]
+mod tests {
+    use bloomline_datafusion::BloomlineOptions;
+    use datafusion::physical_plan::displayable;
+    use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+
+    use super::*;
+
+    /// The rule finds these options of Ballista by their names. By its defaults, a table so small is not shuffled.
+    #[test]
+    fn the_rule_reads_ballistas_thresholds() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let plan = async |thresholds: &[&str]| {
+            let config =
+                SessionConfig::new_with_ballista().with_option_extension(BloomlineOptions::default());
+            let config = config.set_usize("bloomline.join_filters.min_saved_ms", 0);
+            let config = thresholds.iter().fold(config, |config, name| {
+                config.set_usize(&format!("ballista.optimizer.broadcast_join_threshold_{name}"), 0)
+            });
+            let filters = FilterFiles::default().read()?;
+            let context = SessionContext::new_with_state(session(config, &filters)?);
+            for (table, rows) in [("small", 1000), ("large", 100_000)] {
+                let path = folder.path().join(table).with_extension("parquet");
+                let path = path.to_str().context("a path in UTF-8")?;
+                let copy = format!("COPY (SELECT value AS k FROM range({rows})) TO '{path}'");
+                context.sql(&copy).await?.collect().await?;
+                context.register_parquet(table, path, ParquetReadOptions::default()).await?;
+            }
+            let join = context
+                .sql("SELECT max(large.k) FROM small JOIN large ON small.k = large.k WHERE small.k < 9");
+            let plan = join.await?.create_physical_plan().await?;
+            anyhow::Ok(displayable(plan.as_ref()).indent(false).to_string())
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .thread_stack_size(32 << 20)
+            .build()
+            .expect("a runtime");
+        std::thread::scope(|scope| {
+            let test = std::thread::Builder::new().stack_size(32 << 20).spawn_scoped(scope, || {
+                for (thresholds, filters) in
+                    [(&[][..], false), (&["bytes"], false), (&["bytes", "rows"], true)]
+                {
+                    let plan = runtime.block_on(plan(thresholds)).expect("a plan");
+                    assert_eq!(plan.contains("JoinFilterExec"), filters, "{thresholds:?}\n{plan}");
+                }
+            });
+            test.expect("a thread").join().expect("the test passes");
+        });
+    }
+}

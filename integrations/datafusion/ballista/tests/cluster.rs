@@ -31,7 +31,7 @@ fn rows(is_in: impl Fn(usize) -> bool) -> BTreeSet<usize> {
 }
 
 /// The filter of the keys of `build` for which `is_in` holds.
-fn filter(expected_keys: usize, is_in: impl Fn(usize) -> bool) -> BloomFilter {
+fn filter(expected_keys: u64, is_in: impl Fn(usize) -> bool) -> BloomFilter {
     let mut filter = BloomFilter::with_fpr(expected_keys, FPR).expect("a valid size");
     for key in (0..KEYS).filter(|&key| is_in(key)) {
         filter.insert(url(key));
@@ -244,14 +244,14 @@ const BUILD: &str = "SELECT bloom_filter(url, 100000, 0.01) AS filter FROM build
 #[test]
 fn a_filter_built_on_the_cluster_is_the_one_that_rust_builds() {
     let cluster = Cluster::start();
-    assert_same(&cluster.bytes(&[BUILD]), &filter(KEYS, |_| true));
+    assert_same(&cluster.bytes(&[BUILD]), &filter(KEYS as u64, |_| true));
 }
 
 #[test]
 fn no_way_to_the_probe_loses_a_row() {
     let cluster = Cluster::start();
     cluster.save_filters(&format!("SELECT 'seen' AS name, filter FROM ({BUILD})"), &[]);
-    let filter = filter(KEYS, |_| true);
+    let filter = filter(KEYS as u64, |_| true);
     let parameter = cluster.parameter(&filter);
 
     let exact = numbers(cluster.run(&["SELECT id FROM probe WHERE url IN (SELECT url FROM build)"]));
@@ -288,7 +288,7 @@ fn a_registered_filter_is_the_same_in_all_processes() {
         fs::write(&file, filter.to_standalone()).expect("a file");
         format!("--filter=seen={}", path(&file))
     };
-    let filter = filter(KEYS, |_| true);
+    let filter = filter(KEYS as u64, |_| true);
     let seen = save("seen.bloom", &filter);
     let other = save("other.bloom", &BloomFilter::with_blocks(1, 6).expect("a valid size"));
     let query = "SELECT id FROM probe WHERE bloom_contains('seen', url)";
@@ -437,7 +437,7 @@ fn an_executor_killed_during_the_build_costs_no_key() {
     let arguments = [&SLOW[..], &[seed, "--output", path(&file), BUILD]].concat();
     let mut client = Process(cluster.client(&arguments).spawn().expect("the client starts"));
 
-    let expected = filter(KEYS, |_| true);
+    let expected = filter(KEYS as u64, |_| true);
     let partial_filters = |executor: &str| {
         let files = files(&cluster.folder.path().join(executor));
         files.iter().filter(|&&size| size >= expected.byte_len() as u64).count()
@@ -504,7 +504,7 @@ fn messages_over_the_limit_fail_loudly_and_a_table_of_filters_is_fine() {
     let limit = &*format!("--set=ballista.client.grpc_max_message_size={LIMIT}");
     // Blocks of shuffles are over this limit, so let there be none while the filter is built.
     let one_task = "--set=datafusion.execution.target_partitions=1";
-    let filter = filter(KEYS, |_| true);
+    let filter = filter(KEYS as u64, |_| true);
     assert!(filter.byte_len() > LIMIT.parse().expect("a number"));
 
     // A result, which the executor refuses to send.
