@@ -35,6 +35,9 @@ pub struct Arguments {
     /// Tasks that run at a time
     #[arg(long, default_value_t = std::thread::available_parallelism().map_or(1, usize::from))]
     vcores: usize,
+    /// Bytes that all tasks may reserve. By default, most of the machine's memory
+    #[arg(long)]
+    memory_pool_size: Option<u64>,
     /// Largest gRPC message in bytes. A task contains the filters that are literals in its query
     #[arg(long, default_value_t = 16 << 20)]
     max_message_size: u32,
@@ -59,6 +62,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         grpc_port: arguments.grpc_port,
         work_dir: arguments.work_dir,
         vcores: arguments.vcores,
+        memory_pool_size: arguments.memory_pool_size,
         grpc_max_decoding_message_size: arguments.max_message_size,
         grpc_max_encoding_message_size: arguments.max_message_size,
         executor_heartbeat_interval_seconds: arguments.heartbeat,
