@@ -186,12 +186,12 @@ impl<'a> BloomView<'a> {
         (n_modules != 0).then_some(Self::new(lanes, k, kernel, seed, keys, checksums))
     }
 
-    /// Returns the view that tests only the first `k` probes of a key in each module, or `None` if the filter has fewer,
-    /// or if that is 0. The view has every key, at a higher false-positive rate.
+    /// Returns a view that tests only the first `k` probes of a key in each module, or `None` if `k` is 0 or greater than
+    /// the filter's. The view has every key, at a higher false-positive rate.
     ///
-    /// Use it to unite filters that differ in k. The bits stay the same, so the bits of the remaining probes count as
-    /// keys. For example, [`estimated_keys`](Self::estimated_keys) of 7 probes, of which you test 6, is too high by a
-    /// sixth. [`estimated_fpr`](Self::estimated_fpr) stays exact.
+    /// Use it to unite filters that differ in k. The bits of the remaining probes stay set, so
+    /// [`estimated_keys`](Self::estimated_keys) counts them as keys. For example, if you test 6 of 7 probes, the
+    /// estimate is too high by a sixth. [`estimated_fpr`](Self::estimated_fpr) stays exact.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! Hashes the keys of joins, which may be several columns, of more types than the keys of filters that are stored.
+//! Hashes the keys of joins. These may have several columns, and more types than the keys of stored filters.
 
 use std::sync::Arc;
 

@@ -11,8 +11,8 @@ use datafusion::object_store::{ObjectMeta, ObjectStoreExt};
 use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, stream};
 
-/// Compares the files of the scan below a plan of one table with what the planner knew of them. Tables without files do
-/// not change.
+/// Compares the files of the scan below a plan of one table with what the planner knew of them. A scan of memory holds
+/// its batches, so it cannot change.
 pub async fn are_unchanged(plan: &Arc<dyn ExecutionPlan>, context: &TaskContext) -> bool {
     let Some(scan) = files(plan) else { return true };
     let Ok(store) = context.runtime_env().object_store(&scan.object_store_url) else { return false };
@@ -26,8 +26,8 @@ pub async fn are_unchanged(plan: &Arc<dyn ExecutionPlan>, context: &TaskContext)
     stream::iter(files.into_values().map(is_unchanged)).buffer_unordered(16).all(ready).await
 }
 
-/// Stores give times in seconds only, and quote their tags, in one of the two ways to ask for them. Plans of Ballista
-/// have no tags.
+/// A listing, which the planner used, and `head` can describe the same file differently. One of them may give its time
+/// in whole seconds, and may put its tag in quotes. Ballista's plans have no tags, so then the times decide.
 fn is_same(planned: &ObjectMeta, now: &ObjectMeta) -> bool {
     let [before, after] = [planned, now].map(|file| file.last_modified);
     let is_in_seconds = [before, after].iter().any(|time| time.timestamp_subsec_nanos() == 0);

@@ -95,12 +95,12 @@ mod tests {
             for (table, rows) in [("small", 1000), ("large", 100_000)] {
                 let path = folder.path().join(table).with_extension("parquet");
                 let path = path.to_str().context("a path in UTF-8")?;
-                let copy = format!("COPY (SELECT value AS k FROM range({rows})) TO '{path}'");
+                let copy = format!("COPY (SELECT value AS k, value AS v FROM range({rows})) TO '{path}'");
                 context.sql(&copy).await?.collect().await?;
                 context.register_parquet(table, path, ParquetReadOptions::default()).await?;
             }
             let join = context
-                .sql("SELECT max(large.k) FROM small JOIN large ON small.k = large.k WHERE small.k < 9");
+                .sql("SELECT max(large.k) FROM small JOIN large ON small.k = large.k WHERE small.v < 9");
             let plan = join.await?.create_physical_plan().await?;
             anyhow::Ok(displayable(plan.as_ref()).indent(false).to_string())
         };

@@ -74,8 +74,8 @@ fn element() -> FieldRef {
     Arc::new(Field::new("filter", DataType::BinaryView, false))
 }
 
-/// Unions of sizes that do not divide each other. They are combined only at the end, because a smaller filter that
-/// arrives later may divide them all. So the result does not depend on the order.
+/// Unions of filters whose sizes do not divide each other. That is an error only at the end, because a smaller filter
+/// that arrives later may divide them all, so that `add` combines them. So the result does not depend on the order.
 #[derive(Debug, Default)]
 struct Unions(Vec<BloomFilter>);
 
@@ -100,7 +100,7 @@ impl Unions {
         Ok(())
     }
 
-    /// The union of all. `None` if there were no filters.
+    /// The union of all. `None` if there were no filters, and an error if several unions remain.
     fn united(&mut self) -> Result<Option<BloomFilter>> {
         // Sorted, so that the error does not depend on the order of the rows.
         self.0.sort_by_key(|filter| (filter.n_modules(), filter.n_blocks()));
@@ -124,8 +124,8 @@ fn divides(a: BloomView<'_>, b: BloomView<'_>) -> bool {
     a.n_modules() == b.n_modules() && b.n_blocks().is_multiple_of(a.n_blocks())
 }
 
-/// Unites two filters whose sizes divide each other, in the smaller size and with the smaller k, which follows from
-/// `expected_keys` as well.
+/// Unites two filters whose sizes divide each other, in the smaller size and with the smaller k. Their k can differ,
+/// because `expected_keys` decides both size and k.
 fn unite(filter: &mut BloomFilter, other: BloomView<'_>) -> Result<()> {
     let (n_blocks, k) = (filter.n_blocks().min(other.n_blocks()), filter.k().min(other.k()));
     let folded = |view: BloomView<'_>| {

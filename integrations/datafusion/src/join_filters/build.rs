@@ -30,8 +30,8 @@ use crate::snapshot::are_unchanged;
 
 pub type Plan = Arc<dyn ExecutionPlan>;
 
-/// Returns each hash of a partition's keys in `columns` once. A partition of more than `max_keys` keys, or one that fails
-/// for another [`Reason`], returns one null instead.
+/// Returns each hash of a partition's keys in `columns` once. A partition of more than `max_keys` keys, or one that
+/// fails for another [`Reason`], returns one null instead.
 #[derive(Debug)]
 pub struct JoinFilterBuildExec {
     input: Plan,
@@ -102,7 +102,7 @@ impl ExecutionPlan for JoinFilterBuildExec {
         // DataFusion reads the source of a join only if the join needs it. So that no query fails here that would not
         // fail without the filter, an error is a reason for no filter.
         let input = self.input.execute(partition, Arc::clone(&context));
-        // DataFusion counts the rows of both scans of a file in one process together.
+        // DataFusion adds up the rows of both scans of a file in one process, so count the rows of this scan here.
         let rows_in = count(&self.metrics, "rows_in", partition);
         let (columns, max_keys, plan) = (self.columns.clone(), self.max_keys, Arc::clone(&self.input));
         let (reasons, reserved) = (self.metrics.clone(), Arc::clone(&memory));
@@ -151,7 +151,7 @@ pub fn reserve(memory: &MemoryReservation, bytes: usize, pool: &dyn MemoryPool) 
     }
 }
 
-/// At the first reason for no filter, the rest of the input is not read.
+/// The distinct hashes of the keys, sorted. Stops reading at the first reason for no filter.
 async fn distinct_hashes(
     mut input: impl Stream<Item = Result<RecordBatch>> + Unpin,
     columns: &[usize],

@@ -5,21 +5,22 @@
 //!
 //! 1. Rows are dropped only from a side of a join whose rows without a partner are in no result (`Join::may_drop`), by
 //!    keys for which null has no partner.
-//! 2. The filter has the keys of all rows of the other side, and maybe more. It reads them where `descend` has led from
-//!    the join, below operators that only drop or repeat rows, from a table that returns the same rows again
-//!    (`reads_one_table`). If a file is not the one that was planned with, there is no filter (`are_unchanged`). What no
-//!    operator can see is a file that is replaced after the filter has read it and before the join does.
+//! 2. The filter has the keys of all rows of the other side, and maybe more. It reads them below the operators that
+//!    `descend` passes, which add no keys, from a table that returns the same rows again (`reads_one_table`). If a file
+//!    is not the one that was planned with, there is no filter (`are_unchanged`). But no operator can see that a file
+//!    is replaced after the filter has read it and before the join does, so the README warns of it.
 //! 3. Keys that are equal for the join have one hash. Both sides have one type, but for casts that change no hash
 //!    (`widens`), and only types of which equal values have equal bits are hashed (`stored_type`).
-//! 4. Rows may be dropped far below the join, because each operator between treats a row alone, or together with rows of
-//!    its key only (`descend`).
+//! 4. Rows may be dropped far below the join, because each operator between treats a row alone, or together with rows
+//!    of its key only (`descend`).
 //! 5. A Bloom filter never misses a key, and all rows are kept if there is no filter.
 //!
 //! # Why no query fails
 //!
-//! Whatever goes wrong with the keys is a `Reason` for no filter. The keys take memory only while half of a limited pool
-//! is free, and a finished filter holds none of it. An error of the filtered rows comes after the rows before it, because
-//! a limit may end the query there. The planner leaves a join alone if it cannot add a filter.
+//! Whatever goes wrong with the keys is a `Reason` for no filter. The keys are collected only while half of a limited
+//! pool is free, and a finished filter is not counted in it. If the filtered rows fail, the rows before the error are
+//! returned first, because a limit may end the query there. If the planner cannot add a filter, the join stays as it
+//! is.
 
 mod build;
 mod codec;

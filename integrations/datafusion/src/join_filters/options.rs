@@ -61,9 +61,9 @@ extensions_options! {
         pub expected_share: f64, default = 0.5
         /// A filter that keeps more than this share of `sample_rows` rows is not asked again in that partition
         pub max_share: f64, default = 0.95
-        /// Rows of a partition after which `max_share` is compared, again and again
+        /// Rows of a partition after which the kept share is compared with `max_share`, and counting starts again
         pub sample_rows: usize, default = 65_536
-        /// Largest filter in bytes. A filter of more keys keeps all rows
+        /// Largest filter in bytes. If the keys need more, all rows are kept. A key counts once in each partition
         pub max_bytes: usize, default = 4 << 20
         /// False-positive rate of the filters
         pub fpr: f64, default = 0.01

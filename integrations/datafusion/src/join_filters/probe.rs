@@ -70,8 +70,8 @@ impl JoinFilterExec {
         Arc::new(Self::new(input, Arc::clone(&self.keys), settings))
     }
 
-    /// The filter, which is made once for all partitions, by whichever of them waits for it. The last of them takes it, so
-    /// that its memory is released with the query, and not with the plan.
+    /// The filter, which is made once for all partitions, by whichever of them waits for it. The last of them takes it,
+    /// so that its memory is released with the query, and not with the plan.
     fn shared_filter(&self, context: &Arc<TaskContext>) -> SharedFilter {
         let mut shared = self.filter.lock().unwrap_or_else(PoisonError::into_inner);
         let (filter, users) = shared.get_or_insert_with(|| {
@@ -149,8 +149,8 @@ impl ExecutionPlan for JoinFilterExec {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    /// Filters of the operators above go on to the input, and not to the keys. A filter names its columns, so of several
-    /// columns of one name it may mean the first.
+    /// Filters of the operators above go on to the input, and not to the keys. A filter finds its columns by name, so
+    /// if several columns share one, only the first is offered, because the filter would read that one.
     fn gather_filters_for_pushdown(
         &self,
         _: FilterPushdownPhase,
@@ -234,13 +234,13 @@ impl ExecutionPlan for JoinFilterExec {
     }
 }
 
-/// Whether batches can be combined, though the keys of a dictionary may not suffice to number the values of several.
+/// Whether batches can be combined. A combined dictionary may have more values than its index type can number.
 #[derive(PartialEq, PartialOrd)]
 enum Combine {
     Always,
-    /// Arrow returns an error if the keys do not suffice.
+    /// Arrow returns an error if there are too many values.
     Try,
-    /// Arrow panics if they do not.
+    /// Arrow panics if there are too many values.
     Never,
 }
 
@@ -268,10 +268,8 @@ impl Combine {
     }
 }
 
-/// A failure is not tried again.
 type SharedFilter = Shared<BoxFuture<'static, Result<Arc<Filter>, Reason>>>;
 
-/// The filter that all partitions of a task ask.
 #[derive(Debug)]
 struct Filter {
     bits: BloomFilter,
@@ -303,11 +301,12 @@ impl Filter {
             hashes.extend_from_slice(column.values());
             reserve(&memory, hashes.capacity() * size_of::<u64>(), pool)?;
         }
-        let sizing = options.sizing(hashes.len()).map_err(|_| "invalid_options")?.rounded_to_fold();
+        let sizing = options.sizing(hashes.len()).map_err(|_| "invalid_options")?;
         reserve(&memory, hashes.capacity() * size_of::<u64>() + sizing.byte_len(), pool)?;
         let mut bits = BloomFilter::with_sizing(sizing).map_err(|_| OUT_OF_MEMORY)?;
         bits.insert_batch(&hashes);
-        // Operators that take a limited pool to its end would fail for want of what this one, which is small, still holds.
+        // In a limited pool, the finished filter is not counted. It is small, but an operator that fills the pool to
+        // its end would fail for lack of these bytes.
         match pool.memory_limit() {
             MemoryLimit::Finite(_) => memory.resize(0),
             _ => memory.resize(bits.byte_len()),
@@ -320,16 +319,16 @@ impl Filter {
 struct Rows {
     /// `None` after its end.
     input: Option<SendableRecordBatchStream>,
-    /// The input's, which comes after the rows before it, as it would come without the filter.
+    /// The input's error. It is returned after the rows before it, because a limit above may end the query first.
     error: Option<DataFusionError>,
     /// `None` to keep all rows.
     filter: Option<Arc<Filter>>,
     settings: Settings,
-    /// Since the share of kept rows was last compared with `max_share`.
+    /// Rows looked up, and rows kept, since the kept share was last compared with `max_share`.
     window_rows: usize,
     window_kept: usize,
     kept: BatchCoalescer,
-    /// Rows with dictionaries whose keys may not suffice for more batches, and the most rows of a batch.
+    /// For [`Combine::Try`], the rows combined so far, and the most rows of a batch.
     narrow: Option<(RecordBatch, usize)>,
     metrics: BaselineMetrics,
     /// `rows_in`, `rows_dropped` and `switched_off`.
@@ -408,8 +407,8 @@ impl Rows {
     }
 }
 
-/// Without the room for a whole batch that a combined one of few rows has. Operators above reserve memory for it, and a
-/// limited pool may not have that.
+/// Frees the unused capacity of a combined batch, which has room for `batch_size` rows. Operators above would reserve
+/// memory for all of it, and a limited pool may not have that.
 fn shrunk(batch: RecordBatch) -> Result<RecordBatch> {
     let (schema, mut columns, rows) = batch.into_parts();
     columns.iter_mut().filter_map(Arc::get_mut).for_each(Array::shrink_to_fit);

@@ -27,20 +27,22 @@ use crate::row_keys::stored_type;
 /// What a row costs in nanoseconds of one core, measured with TPC-H on an AMD EPYC (Zen 4). A row is scanned, hashed or
 /// looked up, and shuffled and joined. Each of its bytes adds to the cost of shuffling it.
 ///
-/// To measure them again, run `DATA=made` of the benchmark `tpch` with and without the rule. With "keeps all" and
-/// `max_share = 1`, the rule adds `scanned * SCANNED + (keys + rows) * HASHED` to a query's seconds on all cores. With
-/// "keeps none", it saves `rows * (SHUFFLED + bytes * SHUFFLED_BYTE)`, of which two widths of `payload` give both.
+/// To measure them again, run the benchmark `tpch` with `DATA=made`, with and without the rule. In "keeps all" with
+/// `max_share = 1` and `force`, the rule adds `scanned * SCANNED + (keys + rows) * HASHED` to the CPU time. In "keeps
+/// none", it saves `rows * (SHUFFLED + bytes * SHUFFLED_BYTE)`. Two widths of `payload` give the two constants.
 const SCANNED: f64 = 30.0;
 const HASHED: f64 = 10.0;
 const SHUFFLED: f64 = 30.0;
 const SHUFFLED_BYTE: f64 = 4.0;
 
-/// The share of rows for which a condition holds that DataFusion cannot estimate. DataFusion assumes 20%. These shares
-/// are on the safe side, so they are higher for the rows that make a filter than for the rows that it drops.
+/// The share of rows that is assumed to pass a condition that DataFusion cannot estimate. DataFusion assumes 20%. The
+/// rule assumes more for the side that makes the filter, and less for the side that is filtered, so it adds fewer
+/// filters.
 const OPAQUE_SOURCE: f64 = 0.33;
 const OPAQUE_TARGET: f64 = 0.05;
 
-/// How many times its cost a filter must be able to save if it may also save nothing. So a query loses at most 3%.
+/// A filter that may drop nothing is tried if it may save this many times its cost. So a query loses about 3% at most,
+/// by these estimates.
 const TRIAL: f64 = 32.0;
 
 /// Puts a [`JoinFilterExec`] in front of joins. It must see the plan before rows are repartitioned.
@@ -83,8 +85,8 @@ struct Rule {
     /// A join's smaller side is sent to all tasks if it is below these sizes, so that the larger one is not shuffled.
     broadcast_bytes: f64,
     broadcast_rows: f64,
-    /// The statistics of each operator are computed once. They are known by its address, so it must live as long.
     statistics: StatisticsContext,
+    /// Keeps the plans of which `statistics` caches results, because it finds them by address.
     computed: RefCell<Vec<Plan>>,
 }
 
@@ -107,9 +109,9 @@ struct Choice {
 
 /// The shares of rows that a filter keeps, and the nanoseconds that it then saves.
 struct Forecast {
-    /// If all keys of the target are keys of the source's table, as foreign keys are.
+    /// If the source's table has all keys of the target, as it has for a foreign key.
     share: f64,
-    /// If they are spread over the whole range that they may have. At most `share`.
+    /// If the target's keys are spread evenly over their whole range. At most `share`.
     least_share: f64,
     gain: f64,
 }
@@ -169,12 +171,12 @@ impl Rule {
     /// A filter of the side that is not `to`, for the rows of side `to`.
     fn evaluate(&self, plan: &Plan, join: &Join, keys: &[[usize; 2]], to: usize) -> Option<Choice> {
         let source = join.may_drop(to).then(|| self.trace(join, keys, 1 - to))??;
-        // Each filter of the source has to be built before this one.
+        // A chain of filters would be built one after the other, which delays the join.
         if !reads_one_table(&source.plan) || filters(&source.plan) > 1 {
             return None;
         }
         let target = self.trace(join, keys, to)?;
-        // The filter returns rows by batches, for whose last rows an endless table would let it wait.
+        // The filter collects full batches, so the last rows of an endless table would never be returned.
         if target.plan.boundedness().is_unbounded() {
             return None;
         }
@@ -291,8 +293,8 @@ impl Rule {
 
 /// The share of rows that a filter of so many keys of the source keeps, and the least that it may be.
 ///
-/// A target whose keys were not counted often has far fewer than it may have, as a foreign key has. So `share` takes
-/// the smaller number of both sides, as if the source's table had all keys of the target.
+/// If the target's keys were not counted, `most` is often far too high, for example for a foreign key. So `share` then
+/// divides by the smaller of both numbers, as if the source's table had all keys of the target.
 fn shares(keys: f64, source: Option<&Keys>, target: Option<&Keys>) -> Option<(f64, f64)> {
     let (Some(source), Some(target)) = (source, target) else {
         let share = (keys / source.or(target)?.most).min(1.0);
@@ -307,7 +309,8 @@ fn shares(keys: f64, source: Option<&Keys>, target: Option<&Keys>) -> Option<(f6
     Some((share.min(1.0), least_share.min(share).min(1.0)))
 }
 
-/// Sets of keys to look up, which are each key alone, and all together. A key is its columns on both sides.
+/// The sets of keys that a filter could have, which are each key alone, and all keys together. A key is a pair of
+/// columns.
 fn candidates(join: &Join) -> Vec<Vec<[usize; 2]>> {
     let [left_side, right_side] = join.sides;
     let columns = |(left, right): &(PhysicalExprRef, PhysicalExprRef)| {

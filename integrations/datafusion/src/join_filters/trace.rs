@@ -55,8 +55,8 @@ impl<'a> Join<'a> {
         [left, right][side] && !is_mark && !self.sees_nulls
     }
 
-    /// The side from which a column of the result comes, and its column there. `None` if the join adds rows to it, as an
-    /// outer join adds rows of nulls to the side that it does not preserve.
+    /// The side from which a column of the result comes, and its column there. `None` if the join adds rows to it, as
+    /// an outer join adds rows of nulls to the side that it does not preserve.
     fn source(&self, column: usize) -> Option<(usize, usize)> {
         use JoinType::*;
         let column = self.projection.map_or(column, |projection| projection[column]);
@@ -70,15 +70,15 @@ impl<'a> Join<'a> {
             0 => matches!(self.join_type, Right | Full),
             _ => matches!(self.join_type, Left | Full | LeftMark),
         };
-        // The mark, whether a row has a partner, is behind the columns of the one side.
+        // The mark of a `RightMark` join comes after the right side's columns, and from neither side.
         (!adds_rows && column < [left, right][from]).then_some((from, column))
     }
 }
 
 /// The one child of an operator from which all the columns come unchanged, and their columns there.
 ///
-/// Rows can then be dropped below the operator instead of above it, by their values in these columns. The operator only
-/// drops rows or repeats them, and what it does to a row does not depend on rows with other values in these columns.
+/// Rows can then be dropped below the operator instead of above it, by their values in these columns. The operator
+/// returns no key that its child lacks, and what it does with the rows of one key does not depend on other keys.
 pub fn descend(plan: &Plan, columns: &[usize]) -> Option<(usize, Vec<usize>)> {
     // A limit would also count the rows that are dropped.
     if plan.fetch().is_some() {
@@ -116,7 +116,8 @@ fn source(plan: &Plan, column: usize) -> Option<(usize, usize)> {
     Some((0, column))
 }
 
-/// Whether an operator treats each row alone, and in the same way if it runs again.
+/// Whether an operator treats each row alone, and in the same way if it runs again. A `JoinFilterExec` may drop other
+/// rows when it runs again, but only rows that the join above it drops anyway.
 fn is_by_row(plan: &Plan) -> bool {
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         return !projection.expr().iter().any(|part| is_volatile(&part.expr));
@@ -148,8 +149,8 @@ fn widens(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// Whether a plan reads one table, and reads the same rows if it runs again. With a limit it may read others, and so may
-/// a table that is neither files nor memory.
+/// Whether a plan reads one table, and reads the same rows if it runs again, but for rows that a `JoinFilterExec`
+/// drops. A limit may choose other rows. Tables that are neither files nor in memory may return others.
 pub fn reads_one_table(plan: &Plan) -> bool {
     if plan.fetch().is_some() {
         return false;
