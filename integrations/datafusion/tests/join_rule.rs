@@ -378,6 +378,19 @@ async fn pushed_filters_reach_the_scan() {
     same_answer(&context, sql).await;
 }
 
+/// A plan that runs again has no filter, because a scan hands out its rows once.
+#[tokio::test]
+async fn a_plan_that_runs_again_keeps_all_rows() {
+    let context = session(&[("datafusion.execution.target_partitions", "1")]);
+    add_tables(&context, 100).await;
+    let plan = planned(&context, "SELECT count(lv) FROM small LEFT JOIN large ON sk = lk").await;
+    for run in [1, 2] {
+        let rows = lines(&collect(Arc::clone(&plan), context.task_ctx()).await.unwrap());
+        assert!(rows.concat().contains("| 100 "), "run {run}: {rows:?}");
+    }
+    assert_eq!(counted(&plan, "JoinFilterExec", "run_again"), 1);
+}
+
 /// What a filter needs is reserved, and released when the query ends, though its plan lives on.
 #[tokio::test]
 async fn memory_is_reserved_and_released() {

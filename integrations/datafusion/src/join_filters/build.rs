@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow::array::UInt64Array;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -38,6 +39,8 @@ pub struct JoinFilterBuildExec {
     pub(super) columns: Vec<usize>,
     pub(super) max_keys: usize,
     properties: Arc<PlanProperties>,
+    /// Partitions that are not read yet.
+    unread: Arc<AtomicUsize>,
     metrics: ExecutionPlanMetricsSet,
 }
 
@@ -49,7 +52,8 @@ impl JoinFilterBuildExec {
             EmissionType::Final,
             Boundedness::Bounded,
         ));
-        Self { input, columns, max_keys, properties, metrics: ExecutionPlanMetricsSet::new() }
+        let unread = Arc::new(properties.partitioning.partition_count().into());
+        Self { input, columns, max_keys, properties, unread, metrics: ExecutionPlanMetricsSet::new() }
     }
 }
 
@@ -105,13 +109,19 @@ impl ExecutionPlan for JoinFilterBuildExec {
         // DataFusion adds up the rows of both scans of a file in one process, so count the rows of this scan here.
         let rows_in = count(&self.metrics, "rows_in", partition);
         let (columns, max_keys, plan) = (self.columns.clone(), self.max_keys, Arc::clone(&self.input));
-        let (reasons, reserved) = (self.metrics.clone(), Arc::clone(&memory));
+        let (reasons, reserved, unread) =
+            (self.metrics.clone(), Arc::clone(&memory), Arc::clone(&self.unread));
         let batch = stream::once(async move {
             let hashes = async {
                 let (time, pool) = (metrics.elapsed_compute(), context.memory_pool().as_ref());
                 let input = input.map_err(failed)?.inspect_ok(|batch| rows_in.add(batch.num_rows()));
-                let hashes = distinct_hashes(input, &columns, max_keys, &reserved, pool, time).await?;
-                if are_unchanged(&plan, &context).await { Ok(hashes) } else { Err(FILES_CHANGED) }
+                let hashes = distinct_hashes(input, &columns, max_keys, &reserved, pool, time).await;
+                // Once, because each file is a request, and at the end, because partitions read each other's files.
+                let is_last = unread.fetch_sub(1, Ordering::Relaxed) == 1;
+                if is_last && hashes.is_ok() && !are_unchanged(&plan, &context).await {
+                    return Err(FILES_CHANGED);
+                }
+                hashes
             };
             let give_up = |reason| {
                 count(&reasons, reason, partition).add(1);
@@ -141,11 +151,12 @@ pub fn count(metrics: &ExecutionPlanMetricsSet, name: &'static str, partition: u
     MetricBuilder::new(metrics).with_type(MetricType::Summary).counter(name, partition)
 }
 
-/// Reserves memory, but leaves half of a limited pool to the query, which must not fail for want of it.
+/// Reserves memory, but at most an eighth of a limited pool, and only while half of it is free, because the query must
+/// not fail for want of it.
 pub fn reserve(memory: &MemoryReservation, bytes: usize, pool: &dyn MemoryPool) -> Result<(), Reason> {
     let is_reserved = memory.try_resize(bytes).is_ok();
     match pool.memory_limit() {
-        MemoryLimit::Finite(limit) if pool.reserved() > limit / 2 => Err(OUT_OF_MEMORY),
+        MemoryLimit::Finite(limit) if bytes > limit / 8 || pool.reserved() > limit / 2 => Err(OUT_OF_MEMORY),
         _ if is_reserved => Ok(()),
         _ => Err(OUT_OF_MEMORY),
     }

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow::array::{Array, AsArray, BooleanArray};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::buffer::{BooleanBuffer, Buffer};
 use arrow::compute::{BatchCoalescer, concat_batches, filter_record_batch};
-use arrow::datatypes::{DataType, Schema, UInt64Type};
+use arrow::datatypes::{DataType, FieldRef, Schema, UInt64Type};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use bloomline::BloomFilter;
 use datafusion::config::ConfigOptions;
@@ -30,7 +30,7 @@ use datafusion::physical_plan::{
 };
 use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{DataFusionError, Result, internal_err};
-use futures::future::{BoxFuture, Shared};
+use futures::future::{BoxFuture, Shared, ready};
 use futures::{FutureExt, TryStreamExt, stream};
 
 use super::build::{OUT_OF_MEMORY, Plan, Reason, TOO_MANY_KEYS, count, failed, names, reserve};
@@ -47,7 +47,7 @@ pub struct JoinFilterExec {
     keys: Plan,
     pub(super) settings: Settings,
     /// The filter, and how many partitions have asked for it.
-    filter: Mutex<Option<(SharedFilter, usize)>>,
+    filter: Mutex<(Option<SharedFilter>, usize)>,
     metrics: ExecutionPlanMetricsSet,
 }
 
@@ -70,19 +70,23 @@ impl JoinFilterExec {
         Arc::new(Self::new(input, Arc::clone(&self.keys), settings))
     }
 
-    /// The filter, which is made once for all partitions, by whichever of them waits for it. The last of them takes it,
-    /// so that its memory is released with the query, and not with the plan.
+    /// The filter, which is made once for all partitions, by whichever of them waits for it. The last of them takes it, so
+    /// that its memory is released with the query, and not with the plan. If the plan runs again, it keeps all rows,
+    /// because the scan of the keys has handed out its files.
     fn shared_filter(&self, context: &Arc<TaskContext>) -> SharedFilter {
-        let mut shared = self.filter.lock().unwrap_or_else(PoisonError::into_inner);
-        let (filter, users) = shared.get_or_insert_with(|| {
-            let filter =
-                Filter::of(Arc::clone(&self.keys), self.settings.options.clone(), Arc::clone(context));
-            (filter.boxed().shared(), 0)
-        });
+        let mut state = self.filter.lock().unwrap_or_else(PoisonError::into_inner);
+        let (shared, users) = &mut *state;
         *users += 1;
-        let (filter, users) = (filter.clone(), *users);
-        if users == self.input.output_partitioning().partition_count() {
-            *shared = None;
+        let filter = match shared.take() {
+            Some(filter) => filter,
+            None if *users > 1 => ready(Err("run_again")).boxed().shared(),
+            None => {
+                let options = self.settings.options.clone();
+                Filter::of(Arc::clone(&self.keys), options, Arc::clone(context)).boxed().shared()
+            }
+        };
+        if *users < self.input.output_partitioning().partition_count() {
+            *shared = Some(filter.clone());
         }
         filter
     }
@@ -410,6 +414,11 @@ impl Rows {
 /// Frees the unused capacity of a combined batch, which has room for `batch_size` rows. Operators above would reserve
 /// memory for all of it, and a limited pool may not have that.
 fn shrunk(batch: RecordBatch) -> Result<RecordBatch> {
+    // Arrow refuses a null in a column that may not have one, though no operator did so far.
+    let has_null = |(column, field): (&ArrayRef, &FieldRef)| !field.is_nullable() && column.null_count() > 0;
+    if batch.columns().iter().zip(batch.schema_ref().fields()).any(has_null) {
+        return Ok(batch);
+    }
     let (schema, mut columns, rows) = batch.into_parts();
     columns.iter_mut().filter_map(Arc::get_mut).for_each(Array::shrink_to_fit);
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
