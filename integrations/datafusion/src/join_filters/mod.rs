@@ -17,10 +17,10 @@
 //!
 //! # Why no query fails
 //!
-//! Whatever goes wrong with the keys is a `Reason` for no filter. The keys take at most an eighth of a limited pool, while
-//! half of it is free, and a finished filter is not counted in it. If the filtered rows fail, the rows before the error
-//! are returned first, because a limit may end the query there. If the planner cannot add a filter, the join stays as it
-//! is.
+//! Whatever goes wrong with the keys is a `Reason` for no filter. The keys take at most an eighth of a limited pool,
+//! while half of it is free, and a finished filter is not counted in it. If the filtered rows fail, the rows before the
+//! error are returned first, because a limit may end the query there. If the planner cannot add a filter, the join
+//! stays as it is.
 
 mod build;
 mod codec;

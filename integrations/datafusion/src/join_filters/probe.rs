@@ -70,8 +70,8 @@ impl JoinFilterExec {
         Arc::new(Self::new(input, Arc::clone(&self.keys), settings))
     }
 
-    /// The filter, which is made once for all partitions, by whichever of them waits for it. The last of them takes it, so
-    /// that its memory is released with the query, and not with the plan. If the plan runs again, it keeps all rows,
+    /// The filter, which is made once for all partitions, by whichever of them waits for it. The last of them takes it,
+    /// so that its memory is released with the query, and not with the plan. If the plan runs again, it keeps all rows,
     /// because the scan of the keys has handed out its files.
     fn shared_filter(&self, context: &Arc<TaskContext>) -> SharedFilter {
         let mut state = self.filter.lock().unwrap_or_else(PoisonError::into_inner);
