@@ -32,7 +32,7 @@ use crate::snapshot::are_unchanged;
 pub type Plan = Arc<dyn ExecutionPlan>;
 
 /// Returns each hash of a partition's keys in `columns` once. A partition of more than `max_keys` keys, or one that
-/// fails for another [`Reason`], returns one null instead.
+/// fails for another reason, returns one null instead.
 #[derive(Debug)]
 pub struct JoinFilterBuildExec {
     input: Plan,
