@@ -213,8 +213,9 @@ const ROWS: &str = "SELECT * FROM $r AS x WHERE $f; SELECT * FROM $r AS x WHERE 
 const PADDED: &str = "SELECT y.i, y.l, y.t, y.d, y.m, y.w, y.p, 1 / coalesce(y.v + 1, 0) AS v FROM t1 AS x
     LEFT JOIN t1 AS y ON x.v = y.v; SELECT x.i, x.l, x.t, x.d, x.m, x.w, x.p, 1 / coalesce(x.v + 1, 0) AS v FROM t2 AS x
     RIGHT JOIN t2 AS y ON x.v = y.v";
+// Not `i = 3`, by which DataFusion 55.2 takes the groups of ROLLUP for sorted, and returns some twice at random.
 const FILTERS: &str =
-    "#.i % 3 = 1; #.v < 10; #.d IS NOT NULL; #.l IS NULL; #.m > 4; #.t LIKE '%1'; #.v > 5; #.i = 3;
+    "#.i % 3 = 1; #.v < 10; #.d IS NOT NULL; #.l IS NULL; #.m > 4; #.t LIKE '%1'; #.v > 5; #.i IN (3, 5);
     #.l + 1 > 0; #.w IS NOT NULL; #.v % 2 = 0; #.v % 7 = 9; #.v > (SELECT avg(v) FROM $t)";
 const FAILING: &str = "10 / #.i; #.v % #.l; CAST(#.l * 3 AS TINYINT); CAST(#.t AS TINYINT); 100 / (#.v - 25);
     100 / (#.v - 2); CAST(concat(#.t, '-') AS INT)";
