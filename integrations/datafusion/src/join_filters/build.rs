@@ -31,12 +31,11 @@ use crate::snapshot::are_unchanged;
 
 pub type Plan = Arc<dyn ExecutionPlan>;
 
-/// Returns each hash of a partition's keys in `columns` once. A partition of more than `max_keys` keys, or one that
+/// Returns each hash of a partition's keys once. A key is all columns of the input. A partition of more than `max_keys` keys, or one that
 /// fails for another reason, returns one null instead.
 #[derive(Debug)]
 pub struct JoinFilterBuildExec {
     input: Plan,
-    pub(super) columns: Vec<usize>,
     pub(super) max_keys: usize,
     properties: Arc<PlanProperties>,
     /// Partitions that are not read yet.
@@ -45,7 +44,7 @@ pub struct JoinFilterBuildExec {
 }
 
 impl JoinFilterBuildExec {
-    pub(super) fn new(input: Plan, columns: Vec<usize>, max_keys: usize) -> Self {
+    pub(super) fn new(input: Plan, max_keys: usize) -> Self {
         let properties = Arc::new(PlanProperties::new(
             EquivalenceProperties::new(schema()),
             Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
@@ -53,7 +52,7 @@ impl JoinFilterBuildExec {
             Boundedness::Bounded,
         ));
         let unread = Arc::new(properties.partitioning.partition_count().into());
-        Self { input, columns, max_keys, properties, unread, metrics: ExecutionPlanMetricsSet::new() }
+        Self { input, max_keys, properties, unread, metrics: ExecutionPlanMetricsSet::new() }
     }
 }
 
@@ -64,7 +63,7 @@ pub fn schema() -> SchemaRef {
 
 impl DisplayAs for JoinFilterBuildExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "JoinFilterBuildExec: keys=[{}]", names(&self.input, &self.columns))
+        write!(f, "JoinFilterBuildExec: keys=[{}]", names(&self.input, &all_columns(&self.input.schema())))
     }
 }
 
@@ -85,7 +84,7 @@ impl ExecutionPlan for JoinFilterBuildExec {
         let Ok([input]) = <[Plan; 1]>::try_from(children) else {
             return internal_err!("{} has one child", self.name());
         };
-        Ok(Arc::new(Self::new(input, self.columns.clone(), self.max_keys)))
+        Ok(Arc::new(Self::new(input, self.max_keys)))
     }
 
     fn apply_expressions(
@@ -108,18 +107,18 @@ impl ExecutionPlan for JoinFilterBuildExec {
         let input = self.input.execute(partition, Arc::clone(&context));
         // DataFusion adds up the rows of both scans of a file in one process, so count the rows of this scan here.
         let rows_in = count(&self.metrics, "rows_in", partition);
-        let (columns, max_keys, plan) = (self.columns.clone(), self.max_keys, Arc::clone(&self.input));
+        let (max_keys, plan) = (self.max_keys, Arc::clone(&self.input));
         let (reasons, reserved, unread) =
             (self.metrics.clone(), Arc::clone(&memory), Arc::clone(&self.unread));
         let batch = stream::once(async move {
             let hashes = async {
                 let (time, pool) = (metrics.elapsed_compute(), context.memory_pool().as_ref());
                 let input = input.map_err(failed)?.inspect_ok(|batch| rows_in.add(batch.num_rows()));
-                let hashes = distinct_hashes(input, &columns, max_keys, &reserved, pool, time).await;
+                let hashes = distinct_hashes(input, max_keys, &reserved, pool, time).await;
                 // Once, because each file is a request, and at the end, because partitions read each other's files.
                 let is_last = unread.fetch_sub(1, Ordering::Relaxed) == 1;
                 if is_last && hashes.is_ok() && !are_unchanged(&plan, &context).await {
-                    return Err(FILES_CHANGED);
+                    return Err("files_changed");
                 }
                 hashes
             };
@@ -143,8 +142,6 @@ impl ExecutionPlan for JoinFilterBuildExec {
 pub type Reason = &'static str;
 pub const TOO_MANY_KEYS: Reason = "too_many_keys";
 pub const OUT_OF_MEMORY: Reason = "out_of_memory";
-pub const INPUT_FAILED: Reason = "input_failed";
-const FILES_CHANGED: Reason = "files_changed";
 
 /// A counter that `EXPLAIN ANALYZE` shows at each of its levels.
 pub fn count(metrics: &ExecutionPlanMetricsSet, name: &'static str, partition: usize) -> Count {
@@ -155,17 +152,16 @@ pub fn count(metrics: &ExecutionPlanMetricsSet, name: &'static str, partition: u
 /// not fail for want of it.
 pub fn reserve(memory: &MemoryReservation, bytes: usize, pool: &dyn MemoryPool) -> Result<(), Reason> {
     let is_reserved = memory.try_resize(bytes).is_ok();
-    match pool.memory_limit() {
-        MemoryLimit::Finite(limit) if bytes > limit / 8 || pool.reserved() > limit / 2 => Err(OUT_OF_MEMORY),
-        _ if is_reserved => Ok(()),
-        _ => Err(OUT_OF_MEMORY),
-    }
+    let is_modest = match pool.memory_limit() {
+        MemoryLimit::Finite(limit) => bytes <= limit / 8 && pool.reserved() <= limit / 2,
+        _ => true,
+    };
+    if is_reserved && is_modest { Ok(()) } else { Err(OUT_OF_MEMORY) }
 }
 
 /// The distinct hashes of the keys, sorted. Stops reading at the first reason for no filter.
 async fn distinct_hashes(
     mut input: impl Stream<Item = Result<RecordBatch>> + Unpin,
-    columns: &[usize],
     max_keys: usize,
     memory: &MemoryReservation,
     pool: &dyn MemoryPool,
@@ -179,7 +175,7 @@ async fn distinct_hashes(
     };
     while let Some(batch) = input.try_next().await.map_err(failed)? {
         let _timer = time.timer();
-        let (batch_hashes, valid) = hash_rows(&batch, columns).map_err(failed)?;
+        let (batch_hashes, valid) = hash_rows(&batch, &all_columns(batch.schema_ref())).map_err(failed)?;
         match valid {
             Some(valid) => hashes.extend(valid.valid_indices().map(|row| batch_hashes[row])),
             None => hashes.extend(batch_hashes),
@@ -198,7 +194,11 @@ async fn distinct_hashes(
 /// The log has the error, because the query goes on without it.
 pub fn failed(error: DataFusionError) -> Reason {
     log::warn!("no join filter: {error}");
-    INPUT_FAILED
+    "input_failed"
+}
+
+fn all_columns(schema: &Schema) -> Vec<usize> {
+    (0..schema.fields().len()).collect()
 }
 
 /// The names of columns, for `EXPLAIN`.

@@ -46,9 +46,8 @@ impl PhysicalExtensionCodec for JoinFilterCodec {
                 };
                 Ok(Arc::new(JoinFilterExec::new(Arc::clone(input), Arc::clone(keys), settings)))
             }
-            ([BUILD, max_keys, columns], [input]) => {
-                let (columns, max_keys) = (parse_columns(columns, input)?, parse(max_keys)?);
-                Ok(Arc::new(JoinFilterBuildExec::new(Arc::clone(input), columns, max_keys)))
+            ([BUILD, max_keys], [input]) => {
+                Ok(Arc::new(JoinFilterBuildExec::new(Arc::clone(input), parse(max_keys)?)))
             }
             _ => exec_err!("these {} bytes are not a join filter of {} inputs", bytes.len(), inputs.len()),
         }
@@ -60,16 +59,16 @@ impl PhysicalExtensionCodec for JoinFilterCodec {
         bytes: &mut Vec<u8>,
         _: &dyn PhysicalProtoConverterExtension,
     ) -> Result<()> {
-        let list = |columns: &[usize]| columns.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
         let text = if let Some(probe) = plan.downcast_ref::<JoinFilterExec>() {
             let Settings { columns, share, least_share, options } = &probe.settings;
-            let mut text = format!("{PROBE} {share} {least_share} {}", list(columns));
+            let columns: Vec<_> = columns.iter().map(usize::to_string).collect();
+            let mut text = format!("{PROBE} {share} {least_share} {}", columns.join(","));
             for ConfigEntry { key, value, .. } in options.entries() {
                 text += &format!(" {key}={}", value.unwrap_or_default());
             }
             text
         } else if let Some(build) = plan.downcast_ref::<JoinFilterBuildExec>() {
-            format!("{BUILD} {} {}", build.max_keys, list(&build.columns))
+            format!("{BUILD} {}", build.max_keys)
         } else {
             return exec_err!("{} is not a join filter", plan.name());
         };

@@ -239,7 +239,7 @@ impl ExecutionPlan for JoinFilterExec {
 }
 
 /// Whether batches can be combined. A combined dictionary may have more values than its index type can number.
-#[derive(PartialEq, PartialOrd)]
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Combine {
     Always,
     /// Arrow returns an error if there are too many values.
@@ -259,13 +259,12 @@ impl Combine {
                 let bits = 8 * key.primitive_width().unwrap_or_default();
                 let is_merged =
                     values.is_primitive() || matches!(**values, Utf8 | LargeUtf8 | Binary | LargeBinary);
-                let one = match bits {
+                all = all.max(match bits {
                     32.. => Self::Always,
                     _ if is_nested || !is_merged => Self::Never,
                     _ if batch_size >> (bits - 1) > 0 => Self::Try,
                     _ => Self::Always,
-                };
-                all = if one > all { one } else { all };
+                });
             }
         }
         all

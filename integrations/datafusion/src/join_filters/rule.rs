@@ -159,9 +159,8 @@ impl Rule {
             (Arc::new(Column::new(schema.field(i).name(), i)) as _, schema.field(i).name().clone())
         };
         let columns: Vec<(PhysicalExprRef, String)> = best.source.columns.iter().map(column).collect();
-        let keys = (0..columns.len()).collect();
         let source = Arc::new(ProjectionExec::try_new(columns, source).ok()?);
-        let keys = Arc::new(JoinFilterBuildExec::new(source, keys, self.max_keys));
+        let keys = Arc::new(JoinFilterBuildExec::new(source, self.max_keys));
         let Side { plan: rows, columns, path, .. } = best.target;
         let Forecast { share, least_share, .. } = best.forecast;
         let settings = Settings { columns, share, least_share, options: self.options.clone() };
