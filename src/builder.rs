@@ -52,6 +52,8 @@ pub struct FilterBuilder {
     request: Request,
     /// What `request` comes to, computed once for all filters.
     per_key: PerKey,
+    /// Filters for an index, see [`Sizing::in_steps`].
+    in_steps: bool,
     seed: Seed,
     kernel: Kernel,
 }
@@ -84,7 +86,7 @@ impl FilterBuilder {
     fn new(request: Request) -> Result<Self, Error> {
         let (pieces, hashes, per_key) = (Vec::new(), Vec::new(), request.per_key(0, None)?);
         let (seed, kernel) = (Seed::DEFAULT, Kernel::active());
-        Ok(Self { pieces, n_in_pieces: 0, hashes, request, per_key, seed, kernel })
+        Ok(Self { pieces, n_in_pieces: 0, hashes, request, per_key, in_steps: false, seed, kernel })
     }
 
     /// Makes filters of at most `most_modules` modules, 1 to 16, as [`Sizing::for_fpr_within`] and
@@ -95,6 +97,11 @@ impl FilterBuilder {
     /// If `most_modules` is not 1 to 16, or the requested false-positive rate is out of reach for as few modules.
     pub fn with_most_modules(self, most_modules: usize) -> Result<Self, Error> {
         Ok(Self { per_key: self.request.per_key(0, Some(most_modules))?, ..self })
+    }
+
+    /// Makes filters of few different sizes, and of one k, for an index.
+    pub(crate) fn in_steps(self) -> Self {
+        Self { in_steps: true, ..self }
     }
 
     /// Bits for each distinct key of many, before rounding.
@@ -202,7 +209,10 @@ impl FilterBuilder {
     /// If memory for the filter, or to count its distinct keys, cannot be allocated. The builder then keeps its keys.
     #[doc(alias = "build")]
     pub fn finish(&mut self) -> Result<BloomFilter, Error> {
-        let (filter, _) = self.build(|keys| Ok(Sizing::of_keys(keys, &self.per_key)?.into()))?;
+        let (filter, _) = self.build(|keys| {
+            let sizing = Sizing::of_keys(keys, &self.per_key)?;
+            Ok(if self.in_steps { sizing.in_steps(self.bits_per_key()) } else { sizing }.into())
+        })?;
         self.clear();
         Ok(filter)
     }

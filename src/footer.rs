@@ -82,7 +82,7 @@ impl StandaloneFooter {
     /// If there are fewer than 64 bytes, if the last eight do not identify a single filter, if the footer is damaged,
     /// of a different version or has reserved bytes that are not zero, or if a different hash function placed the keys.
     ///
-    /// [`ErrorKind::Unrecognized`] for a scalable filter, a frontier or a bank, because their footers have different
+    /// [`ErrorKind::Unrecognized`] for a scalable filter, a frontier, a bank or an index, because their footers have different
     /// fields. [`StandaloneKind::of`] recognises them, and [`BankFooter`](crate::bank::BankFooter) reads a bank's footer.
     pub fn read(bytes: &[u8]) -> Result<Self, Error> {
         let has_this_footer = |kind: &_| matches!(kind, StandaloneKind::Standard | StandaloneKind::Counting);

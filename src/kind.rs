@@ -19,6 +19,8 @@ pub enum StandaloneKind {
     Frontier,
     /// A [`FilterBank`](crate::bank::FilterBank).
     Bank,
+    /// An index over files, which a [`bank::IndexView`](crate::bank::IndexView) opens.
+    Index,
 }
 
 impl StandaloneKind {
@@ -26,7 +28,7 @@ impl StandaloneKind {
     /// opening the bytes may still fail.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         use StandaloneKind::*;
-        let mut kinds = [Blocked, Standard, Counting, Scalable, Frontier, Bank].into_iter();
+        let mut kinds = [Blocked, Standard, Counting, Scalable, Frontier, Bank, Index].into_iter();
         if bytes.ends_with(&MODULES_MAGIC) {
             return Some(Blocked);
         }
@@ -47,6 +49,7 @@ impl StandaloneKind {
             Self::Scalable => (*b"\x89blscl\r\n", "scalable filter"),
             Self::Frontier => (*b"\x89blsiv\r\n", "frontier"),
             Self::Bank => (*b"\x89blbnk\r\n", "filter bank"),
+            Self::Index => (*b"\x89blidx\r\n", "file index"),
         }
     }
 }

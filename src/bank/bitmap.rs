@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::{fmt, iter};
 
-/// The slots of a bank that possibly have a key, one bit each.
+/// The slots of a bank, or the files of an index, that possibly have a key, one bit each.
 ///
 /// Iterate over it for their numbers, in ascending order. Reuse one for many lookups, because only the first in a bank,
 /// or in a larger bank, allocates.

@@ -57,6 +57,19 @@ impl FilterBank {
         Ok(Self::zeroed(shape, capacity)?)
     }
 
+    /// A bank of this many slots. `block_of` returns a block of a slot, given its number.
+    pub(super) fn from_blocks(
+        sizing: Sizing,
+        slots: usize,
+        block_of: impl Fn(usize, usize) -> Block,
+    ) -> Result<Self, Error> {
+        let mut bank = Self::with_capacity(sizing, slots)?;
+        bank.view.shape.slots = slots;
+        (0..slots).for_each(|slot| bank.set_known_keys(slot, None));
+        bank.write_blocks(0, slots, block_of);
+        Ok(bank)
+    }
+
     /// Empty rows of at least `capacity` slots.
     fn zeroed(shape: Shape, capacity: usize) -> Result<Self, OutOfMemory> {
         let rows_len = rows_len(capacity);
@@ -115,6 +128,15 @@ impl FilterBank {
     }
 
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        let footer = self.encode_body(&mut write)?;
+        write(&footer)
+    }
+
+    /// Writes the standalone bytes before the footer, and returns the footer.
+    pub(super) fn encode_body<E>(
+        &self,
+        mut write: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<[u8; StandaloneFooter::LEN], E> {
         let Shape { n_blocks, slots, k, seed, .. } = self.view.shape;
         let mut keys = Vec::with_capacity(slots * KEYS_BYTES);
         for slot in 0..slots {
@@ -136,7 +158,7 @@ impl FilterBank {
             write(&region)?;
         }
         write(&keys)?;
-        write(&footer)
+        Ok(footer)
     }
 
     /// The rows of a region, as standalone bytes have them. Written to `copy` if the rows in memory are longer.
@@ -327,7 +349,7 @@ impl FilterBank {
 }
 
 /// Fails for a filter of several modules, because a slot is one module.
-fn check_modules(n_modules: usize) -> Result<(), Error> {
+pub(super) fn check_modules(n_modules: usize) -> Result<(), Error> {
     let text =
         "a bank's filters have one module, not {}: rebuild the filter with a size for at most one module";
     if n_modules == 1 { Ok(()) } else { Err(Error::argument(text, [n_modules as u64])) }

@@ -115,6 +115,14 @@ impl BankFooter {
         checked.map(|_| any)
     }
 
+    /// Compares the bank's bytes before the footer with their checksums. There may be more bytes behind them.
+    pub(super) fn verify_body(&self, bytes: &[u8]) -> Result<(), Error> {
+        let least = self.standalone_len() as usize;
+        let body = bytes.get(..least - Self::LEN).ok_or(footer::too_short(bytes, least))?;
+        let (regions, known_keys) = body.split_at(self.shape.regions_len());
+        self.checksums.verify(regions.chunks(self.shape.stride), known_keys)
+    }
+
     /// Number of slots, each with a filter.
     pub fn slots(&self) -> usize {
         self.shape.slots

@@ -30,10 +30,12 @@ mod bitmap;
 mod checksum;
 mod filter_bank;
 mod footer;
+mod index;
 mod shape;
 mod view;
 
 pub use bitmap::SlotBitmap;
 pub use filter_bank::FilterBank;
 pub use footer::BankFooter;
+pub use index::{FileVersion, IndexBuilder, IndexFooter, IndexView};
 pub use view::BankView;

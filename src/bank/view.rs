@@ -85,11 +85,8 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// [`ErrorKind::NoChecksum`](crate::ErrorKind::NoChecksum) if this is the view of a
     /// [`FilterBank`](crate::bank::FilterBank), which has no checksums.
     pub fn verify(&self) -> Result<(), Error> {
-        let (checksums, bytes) = (self.checksums.ok_or(Error::no_checksum())?, self.bytes.as_ref());
-        let least = self.shape.standalone_len() as usize;
-        let all = bytes.get(..least - StandaloneFooter::LEN).ok_or(footer::too_short(bytes, least))?;
-        let (regions, known_keys) = all.split_at(self.shape.regions_len());
-        checksums.verify(regions.chunks(self.shape.stride), known_keys)
+        let (shape, checksums) = (self.shape, self.checksums.ok_or(Error::no_checksum())?);
+        BankFooter { shape, checksums }.verify_body(self.bytes.as_ref())
     }
 
     /// Hashes `key` under the filters' seed, for the methods that accept hashes.
@@ -172,10 +169,15 @@ impl<B: AsRef<[u8]>> BankView<B> {
         let Shape { n_blocks, k, seed, kernel, .. } = self.shape;
         let mut blocks = Blocks::zeroed(n_blocks)?;
         for (i, block) in blocks.as_mut_slice().iter_mut().enumerate() {
-            *block = self.rows(i).map_or([0xff; BLOCK_BYTES], |rows| column(rows, slot));
+            *block = self.block(slot, i);
         }
         let keys = blocks.known_keys(self.known_keys(slot));
         Ok(BloomFilter::new(blocks, k, kernel, seed, keys))
+    }
+
+    /// A block of a slot, all ones if the bytes have become fewer.
+    pub(super) fn block(&self, slot: usize, number: usize) -> Block {
+        self.rows(number).map_or([0xff; BLOCK_BYTES], |rows| column(rows, slot))
     }
 
     pub(super) fn check_slot(&self, slot: usize) -> Result<(), Error> {

@@ -1,0 +1,274 @@
+//! `IndexFooter`: the names of an index, and which of its bytes a lookup needs.
+
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+
+use super::super::bitmap::SlotBitmap;
+use super::super::footer::BankFooter;
+use super::names::{Entry, Names};
+use super::plan::slots;
+use crate::error::Error;
+use crate::footer;
+use crate::key::Key;
+use crate::kind::StandaloneKind;
+use crate::mask::below;
+use crate::memory::reserve;
+use crate::view::check_placing;
+
+/// Bytes for each file that are not at the end: its version and number of keys.
+pub(super) const FILE_BYTES: usize = 24;
+
+/// The size of a file in bytes, and when it was last changed, in nanoseconds since 1970. Tells whether a file is still
+/// the one that was indexed. Zeros for names that are not files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileVersion {
+    /// Size in bytes.
+    pub size: u64,
+    /// Time of the last change in nanoseconds since 1970.
+    pub modified: i64,
+}
+
+/// The end of an index over files, enough to look up a key in an index that is elsewhere by one read of each bank.
+///
+/// Read the last 64 bytes, then as many as [`read_len`](Self::read_len) returns, and keep the footer. For each lookup,
+/// read its [`ranges`](Self::ranges) and pass them to [`find_in_ranges`](Self::find_in_ranges). A range that is damaged,
+/// or of a different index, is an error.
+///
+/// # Examples
+///
+/// ```
+/// use bloomline::bank::{FileVersion, IndexBuilder, IndexFooter, SlotBitmap};
+///
+/// let mut builder = IndexBuilder::with_fpr(0.001)?;
+/// let mut keys = builder.filter_builder();
+/// keys.extend(["ant", "bee"]);
+/// builder.insert("monday.log", FileVersion::default(), keys.finish()?)?;
+/// let object = builder.to_standalone()?;
+///
+/// let last = object.last_chunk::<64>().unwrap(); // a GET of the last bytes
+/// let start = object.len() - IndexFooter::read_len(last)? as usize;
+/// let footer = IndexFooter::read(&object[start..])?; // and of this range
+///
+/// let hash = footer.hash_key("ant");
+/// let ranges = footer.ranges(hash).map(|range| &object[range.start as usize..range.end as usize]);
+/// let mut found = SlotBitmap::new();
+/// assert!(footer.find_in_ranges(hash, ranges, &mut found)?);
+/// assert!(found.iter().map(|file| footer.name(file)).eq(["monday.log".as_bytes()]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct IndexFooter {
+    pub(super) banks: Vec<Bank>,
+    names: Names,
+    rule: String,
+    fpr: f64,
+    files_checksum: u64,
+    standalone_len: u64,
+}
+
+/// A bank of an index, and whose slots these are.
+#[derive(Clone)]
+pub(super) struct Bank {
+    pub(super) footer: BankFooter,
+    /// Where it begins in the index.
+    pub(super) start: u64,
+    pub(super) files: Vec<File>,
+}
+
+/// A file with keys.
+#[derive(Clone, Copy)]
+pub(super) struct File {
+    pub(super) number: usize,
+    pub(super) first_slot: usize,
+    pub(super) n_blocks: u32,
+    pub(super) slots: u64,
+}
+
+impl IndexFooter {
+    /// How many bytes at the end of an index [`read`](Self::read) needs, by the last 64 of them. They are some 20 for
+    /// each file.
+    ///
+    /// # Errors
+    ///
+    /// If there are fewer than 64 bytes, or these are not the end of an index, damaged or of a different version.
+    pub fn read_len(end: &[u8]) -> Result<u64, Error> {
+        let (_, [_, len, ..]) = footer::split(end, StandaloneKind::Index)?;
+        Ok(len.saturating_add(BankFooter::LEN as u64))
+    }
+
+    /// Reads the end of an index. `end` may begin anywhere before it.
+    ///
+    /// # Errors
+    ///
+    /// If bytes are missing, or they are not the end of an index, damaged or of a different version, or if the keys
+    /// were hashed by a different function than this build's.
+    pub fn read(end: &[u8]) -> Result<Self, Error> {
+        let (before, fields) = footer::split(end, StandaloneKind::Index)?;
+        let [files, len, files_checksum, fpr, checksum, last] = fields;
+        let [_, n_banks, rule_len @ .., _, _, _, _] = last.to_le_bytes();
+        let (rule_len, fpr) = (usize::from(u16::from_le_bytes(rule_len)), f64::from_bits(fpr));
+        if last >> 32 != 0 || !(fpr > 0.0 && fpr < 1.0) {
+            return Err(Error::impossible("last fields", last >> 32));
+        }
+        let start = usize::try_from(len).ok().and_then(|len| before.len().checked_sub(len));
+        let missing = || footer::too_short(end, len.saturating_add(BankFooter::LEN as u64) as usize);
+        let listed = &before[start.ok_or_else(missing)?..];
+        footer::verify(listed, checksum)?;
+        let wrong = || Error::impossible("number of files", files);
+        let (footers, listed) =
+            listed.split_at_checked(BankFooter::LEN * usize::from(n_banks)).ok_or_else(wrong)?;
+        let (rule, listed) = listed.split_at_checked(rule_len).ok_or_else(wrong)?;
+        let rule =
+            str::from_utf8(rule).map_err(|_| Error::impossible("length of the rule", rule_len as u64))?;
+        let (names, entries) = Names::decode(listed, usize::try_from(files).map_err(|_| wrong())?)?;
+        let mut index =
+            Self { banks: Vec::new(), names, rule: rule.to_owned(), fpr, files_checksum, standalone_len: 0 };
+        for footer in footers.chunks(BankFooter::LEN) {
+            index.add_bank(BankFooter::read(footer)?)?;
+        }
+        index.take_slots(&entries)?;
+        let behind = (index.names.len() * FILE_BYTES + listed.len() + rule_len + footers.len()) as u64;
+        let len = index.standalone_len.checked_add(behind + BankFooter::LEN as u64);
+        index.standalone_len = len.ok_or_else(wrong)?;
+        Ok(index)
+    }
+
+    fn add_bank(&mut self, footer: BankFooter) -> Result<(), Error> {
+        if let Some(first) = self.banks.first() {
+            check_placing([0; 2], [first.footer.shape.seed, footer.shape.seed])?;
+        }
+        let start = self.standalone_len;
+        let end = start.checked_add(footer.standalone_len() - BankFooter::LEN as u64);
+        self.standalone_len =
+            end.ok_or_else(|| Error::impossible("size of a bank", footer.standalone_len()))?;
+        self.banks.push(Bank { footer, start, files: Vec::new() });
+        Ok(())
+    }
+
+    /// Gives each file the next slots of its bank.
+    fn take_slots(&mut self, entries: &[Entry]) -> Result<(), Error> {
+        let mut taken = alloc::vec![0_usize; self.banks.len()];
+        for (number, &Entry { bank, n_blocks }) in
+            entries.iter().enumerate().filter(|(_, entry)| entry.n_blocks > 0)
+        {
+            let wrong = || Error::impossible("bank of file", number as u64);
+            let (bank, taken) = self
+                .banks
+                .get_mut(usize::from(bank))
+                .zip(taken.get_mut(usize::from(bank)))
+                .ok_or_else(wrong)?;
+            let bank_blocks = bank.footer.shape.n_blocks as u64;
+            let slots = slots(n_blocks, bank_blocks);
+            let room = (bank.footer.slots() - *taken) as u64;
+            // The number of blocks with repetition must not overflow.
+            if slots > room || slots.checked_mul(bank_blocks).is_none() {
+                return Err(wrong());
+            }
+            reserve(&mut bank.files, 1)?;
+            bank.files.push(File { number, first_slot: *taken, n_blocks, slots });
+            *taken += slots as usize;
+        }
+        match self.banks.iter().zip(&taken).find(|(bank, taken)| bank.footer.slots() != **taken) {
+            Some((bank, _)) => {
+                Err(Error::impossible("number of slots of a bank", bank.footer.slots() as u64))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Hashes `key` under the filters' seed.
+    #[inline]
+    #[must_use]
+    pub fn hash_key(&self, key: impl Key) -> u64 {
+        self.banks.first().map_or(0, |bank| bank.footer.hash_key(key))
+    }
+
+    /// The bytes that a lookup of a hash needs, counted from the start of the index, one range for each bank. bloomline
+    /// writes at most three, or three for each k if filters differ in it.
+    pub fn ranges(&self, hash: u64) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.banks.iter().map(move |bank| {
+            let Range { start, end } = bank.footer.range(hash);
+            bank.start + start..bank.start + end
+        })
+    }
+
+    /// Finds the files that possibly have the key of a hash, in the bytes of its [`ranges`](Self::ranges), in the same
+    /// order, after comparing them with their checksums. Returns whether there are any.
+    ///
+    /// # Errors
+    ///
+    /// If a range is missing, has a wrong length, is damaged, or belongs to a different hash or index. The key is then
+    /// possibly present in all files of its bank, and `found` has all of them.
+    pub fn find_in_ranges<R: AsRef<[u8]>>(
+        &self,
+        hash: u64,
+        ranges: impl IntoIterator<Item = R>,
+        found: &mut SlotBitmap,
+    ) -> Result<bool, Error> {
+        let (mut ranges, mut slots, mut checked) = (ranges.into_iter(), SlotBitmap::new(), Ok(()));
+        let any = found.fill(self.files(), |words| {
+            words.fill(0);
+            for bank in &self.banks {
+                let bytes = ranges.next();
+                let bytes = bytes.as_ref().map_or(&[][..], AsRef::as_ref);
+                if let Err(error) = bank.footer.find_in_range(bytes, hash, &mut slots) {
+                    checked = Err(error);
+                }
+                for slot in slots.iter() {
+                    let file = bank.files[bank.files.partition_point(|file| file.first_slot <= slot) - 1];
+                    // Each slot of a file has the keys of other blocks, so only one of them can have this key.
+                    let block = below(file.slots * bank.footer.shape.n_blocks as u64, hash);
+                    if file.first_slot as u64 + block % file.slots == slot as u64 {
+                        words[file.number / 64] |= 1 << (file.number % 64);
+                    }
+                }
+            }
+        });
+        checked.map(|()| any)
+    }
+
+    /// Number of files. They are numbered in the order of their names' bytes.
+    pub fn files(&self) -> usize {
+        self.names.len()
+    }
+
+    /// The name of a file, empty if there is no such file.
+    pub fn name(&self, file: usize) -> &[u8] {
+        self.names.get(file)
+    }
+
+    /// The rule by which the keys of files were taken, as [`IndexBuilder::with_rule`](super::IndexBuilder::with_rule)
+    /// recorded it.
+    pub fn rule(&self) -> &str {
+        &self.rule
+    }
+
+    /// The false-positive rate that was requested for each file.
+    pub fn fpr(&self) -> f64 {
+        self.fpr
+    }
+
+    /// Length of the index, this footer included.
+    pub fn standalone_len(&self) -> u64 {
+        self.standalone_len
+    }
+
+    /// Compares what is stored of files with its checksum.
+    pub(super) fn verify_files(&self, bytes: &[u8]) -> Result<(), Error> {
+        footer::verify(bytes, self.files_checksum)
+    }
+}
+
+impl fmt::Debug for IndexFooter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let banks: Vec<_> = self.banks.iter().map(|bank| bank.footer).collect();
+        f.debug_struct("IndexFooter")
+            .field("files", &self.files())
+            .field("rule", &self.rule)
+            .field("banks", &banks)
+            .finish_non_exhaustive()
+    }
+}

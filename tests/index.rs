@@ -1,0 +1,161 @@
+//! Indexes over files: the answers are those of each file's filter, also by ranges and in damaged bytes.
+
+use std::collections::BTreeMap;
+
+use bloomline::bank::{FileVersion, IndexBuilder, IndexFooter, IndexView, SlotBitmap};
+use bloomline::{BloomFilter, ErrorKind, Sizing};
+use proptest::prelude::*;
+
+type Files = BTreeMap<Vec<u8>, Vec<u64>>;
+
+/// Names that often share much with the name before them, and from no keys to more than a thousand.
+fn files() -> impl Strategy<Value = Files> {
+    let name = prop_oneof![
+        proptest::collection::vec(any::<u8>(), 0..5),
+        "logs/2026/host-[0-9]{1,3}/app-[a-c]{0,300}".prop_map(String::into_bytes),
+    ];
+    let keys = (prop_oneof![Just(0_u64), 1..30_u64, 30..1_500_u64], 0..1_000_000_u64);
+    let keys = keys.prop_map(|(n, first)| (first..first + n).collect());
+    proptest::collection::btree_map(name, keys, 0..90)
+}
+
+fn index_of(files: &Files) -> (Vec<u8>, Vec<BloomFilter>) {
+    let mut builder = IndexBuilder::with_fpr(0.001).unwrap().with_rule("lines").unwrap();
+    let mut keys = builder.filter_builder();
+    let mut filters = Vec::new();
+    for (i, (name, of_file)) in files.iter().enumerate() {
+        keys.extend(of_file.iter().copied());
+        let filter = keys.finish().unwrap();
+        builder.insert(name, version(i), filter.clone()).unwrap();
+        filters.push(filter);
+    }
+    (builder.to_standalone().unwrap(), filters)
+}
+
+fn version(file: usize) -> FileVersion {
+    FileVersion { size: file as u64 * 1_000, modified: -(file as i64) }
+}
+
+fn by_ranges(footer: &IndexFooter, bytes: &[u8], key: u64, found: &mut SlotBitmap) -> bool {
+    let hash = footer.hash_key(key);
+    let ranges = footer.ranges(hash).map(|range| &bytes[range.start as usize..range.end as usize]);
+    footer.find_in_ranges(hash, ranges, found).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn an_index_answers_as_each_filter(files in files(), absent in any::<[u64; 20]>()) {
+        let (bytes, filters) = index_of(&files);
+        let index = IndexView::from_standalone(&bytes).unwrap();
+        index.verify().unwrap();
+        let footer = index.footer();
+        prop_assert_eq!((footer.files(), footer.rule(), footer.fpr()), (files.len(), "lines", 0.001));
+        prop_assert!(files.keys().enumerate().all(|(i, name)| footer.name(i) == name));
+        let last = IndexFooter::read_len(&bytes[bytes.len() - 64..]).unwrap() as usize;
+        let elsewhere = IndexFooter::read(&bytes[bytes.len() - last..]).unwrap();
+        let (mut found, mut in_ranges) = (SlotBitmap::new(), SlotBitmap::new());
+        let present = files.values().flat_map(|keys| keys.iter().copied().take(5));
+        for key in present.chain(absent) {
+            let any = index.find(key, &mut found).unwrap();
+            prop_assert_eq!(any, found.count() > 0);
+            for (i, filter) in filters.iter().enumerate() {
+                prop_assert_eq!(found.contains(i), filter.contains(key), "file {}", i);
+            }
+            prop_assert_eq!(by_ranges(&elsewhere, &bytes, key, &mut in_ranges), any);
+            prop_assert_eq!(&in_ranges, &found);
+        }
+        let mut again = IndexBuilder::with_fpr(0.001).unwrap().with_rule("lines").unwrap();
+        for (i, filter) in filters.iter().enumerate() {
+            let kept = index.to_filter(i).unwrap();
+            prop_assert_eq!(kept.as_ref(), Some(filter).filter(|filter| filter.known_keys() != Some(0)));
+            prop_assert_eq!(index.known_keys(i), filter.known_keys());
+            prop_assert_eq!(index.version(i), version(i));
+            let kept = kept.unwrap_or_else(|| filter.clone());
+            again.insert(footer.name(i), index.version(i), kept).unwrap();
+        }
+        prop_assert_eq!(again.to_standalone().unwrap(), bytes);
+    }
+}
+
+#[test]
+fn filters_of_any_size_and_k_are_found() {
+    let mut builder = IndexBuilder::with_fpr(0.01).unwrap();
+    let mut filters = Vec::new();
+    for (i, n_blocks) in [1, 2, 3, 5, 7, 8, 35, 36, 37, 64, 97, 100, 4_096].into_iter().enumerate() {
+        for k in [4, 7] {
+            let mut filter = BloomFilter::with_sizing(Sizing::new(n_blocks, k).unwrap()).unwrap();
+            filter.extend((0..20 * n_blocks as u64).map(|key| key << 8 | i as u64));
+            builder.insert(format!("{n_blocks:05} {k}"), FileVersion::default(), filter.clone()).unwrap();
+            filters.push(filter);
+        }
+    }
+    let index = IndexView::from_standalone(builder.to_standalone().unwrap()).unwrap();
+    let mut found = SlotBitmap::new();
+    for key in (0..5_000).flat_map(|key| (0..14).map(move |i| key << 8 | i)) {
+        index.find(key, &mut found).unwrap();
+        assert!(filters.iter().enumerate().all(|(i, filter)| found.contains(i) == filter.contains(key)));
+    }
+}
+
+#[test]
+fn every_changed_byte_is_an_error_or_loses_no_file() {
+    let files: Files = (0..9_u8).map(|i| (vec![b'n', i], (0..u64::from(i) * 20).collect())).collect();
+    let (bytes, filters) = index_of(&files);
+    let mut found = SlotBitmap::new();
+    for at in 0..bytes.len() {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 1 << (at % 8);
+        let Ok(index) = IndexView::from_standalone(&bytes) else { continue };
+        assert!(index.verify().is_err(), "byte {at}");
+        for key in 0..180_u64 {
+            let answer = index.find(key, &mut found);
+            let lost = (0..9).any(|i| filters[i].contains(key) && !found.contains(i));
+            assert!(!lost, "byte {at}: {answer:?}");
+        }
+    }
+    for len in 0..bytes.len() {
+        assert!(IndexView::from_standalone(&bytes[..len]).is_err());
+    }
+}
+
+#[test]
+fn a_range_of_another_index_is_an_error() {
+    let files = |first: u64| (0..70).map(|i| (vec![i], (first..first + 40).collect())).collect::<Files>();
+    let [(ours, _), (others, _)] = [0, 1].map(|first| index_of(&files(first)));
+    let footer = IndexFooter::read(&ours).unwrap();
+    let hash = footer.hash_key(7_u64);
+    let mut found = SlotBitmap::new();
+    let ranges = footer.ranges(hash).map(|range| &others[range.start as usize..range.end as usize]);
+    let error = footer.find_in_ranges(hash, ranges, &mut found).unwrap_err();
+    assert_eq!((error.kind(), found.count()), (ErrorKind::Damaged, 70));
+    assert!(footer.find_in_ranges(hash, [[]; 0], &mut found).is_err());
+    assert_eq!(found.count(), 70, "without a range every file is found");
+}
+
+#[test]
+fn arguments_out_of_range_are_errors() {
+    let mut builder = IndexBuilder::with_fpr(0.01).unwrap();
+    let long = "n".repeat(65_536);
+    let filter = builder.filter_builder().finish().unwrap();
+    assert!(builder.insert(&long[1..], FileVersion::default(), filter.clone()).is_ok());
+    assert!(builder.insert(&long, FileVersion::default(), filter.clone()).is_err());
+    assert!(builder.clone().with_rule(&long).is_err());
+    assert!(builder.insert("seed", FileVersion::default(), filter.with_seed(1).unwrap()).is_err());
+    let modules = BloomFilter::with_fpr(1_000, 1e-6).unwrap();
+    assert!(builder.insert("modules", FileVersion::default(), modules).is_err());
+    assert!(IndexBuilder::with_fpr(0.0).is_err());
+}
+
+/// About as large as the filters alone, in three banks.
+#[test]
+fn an_index_is_about_as_large_as_its_filters() {
+    let sizes = (0..2_000_u64).map(|i| (i.to_le_bytes().to_vec(), (0..10 + i * i / 500).collect()));
+    let (bytes, filters) = index_of(&sizes.collect());
+    let alone: usize = filters.iter().map(BloomFilter::byte_len).sum();
+    assert!(bytes.len() < alone * 21 / 20, "{} of {alone}", bytes.len());
+    let footer = IndexFooter::read(&bytes).unwrap();
+    let read: u64 = footer.ranges(footer.hash_key("ant")).map(|range| range.end - range.start).sum();
+    assert!(footer.ranges(0).count() <= 3 && read < 8 * 64 * 2_000, "{read}");
+}
