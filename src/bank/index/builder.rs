@@ -21,12 +21,12 @@ use crate::view::check_placing;
 
 /// Collects the names and filters of files, then writes them as an index that answers for all files at once.
 ///
-/// Has the filters in memory, and while it writes, one bank of about a third of their size. Names need not be of files.
+/// Has the filters in memory, and while it writes, one bank of them. Names need not be of files.
 /// See [`IndexView`](super::IndexView) for an example.
 ///
-/// The filters' sizes differ, so a filter lies in one of at most three banks, in one slot or in several. The number of
-/// blocks of each bank is chosen by the filters that there are. The index is about as large as all filters together,
-/// and for fewer than 64 files up to twice as large.
+/// The filters' sizes differ, so a filter lies in one of at most eight banks, in one slot or in several. The numbers of
+/// blocks of the banks are chosen by the filters that there are. The index is 1.25 times as large as all filters, each
+/// of the size that it needs alone. Below a hundred files, it can be half as large again.
 #[derive(Clone)]
 pub struct IndexBuilder {
     keys: FilterBuilder,
@@ -92,7 +92,7 @@ impl IndexBuilder {
     ///
     /// # Errors
     ///
-    /// If memory cannot be allocated, or there are more files than three banks have room for, some 2^24 of each size.
+    /// If memory cannot be allocated, or there are more filters than the banks have room for, some 2^24 of a size.
     pub fn to_standalone(self) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         self.encode(|part| {

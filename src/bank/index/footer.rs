@@ -31,7 +31,7 @@ pub struct FileVersion {
     pub modified: i64,
 }
 
-/// The end of an index over files, enough to look up a key in an index that is elsewhere by one read of each bank.
+/// The end of an index over files, enough to look up a key in an index that is elsewhere by one read of a range of each bank.
 ///
 /// Read the last 64 bytes, then as many as [`read_len`](Self::read_len) returns, and keep the footer. For each lookup,
 /// read its [`ranges`](Self::ranges) and pass them to [`find_in_ranges`](Self::find_in_ranges). A range that is damaged,
@@ -87,6 +87,13 @@ pub(super) struct File {
     pub(super) slots: u64,
 }
 
+impl Bank {
+    /// Length of the bank without its footer.
+    pub(super) fn body_len(&self) -> u64 {
+        self.footer.standalone_len() - BankFooter::LEN as u64
+    }
+}
+
 impl IndexFooter {
     /// How many bytes at the end of an index [`read`](Self::read) needs, by the last 64 of them. They are some 20 for
     /// each file.
@@ -140,11 +147,11 @@ impl IndexFooter {
         if let Some(first) = self.banks.first() {
             check_placing([0; 2], [first.footer.shape.seed, footer.shape.seed])?;
         }
-        let start = self.standalone_len;
-        let end = start.checked_add(footer.standalone_len() - BankFooter::LEN as u64);
+        let bank = Bank { footer, start: self.standalone_len, files: Vec::new() };
+        let end = bank.start.checked_add(bank.body_len());
         self.standalone_len =
             end.ok_or_else(|| Error::impossible("size of a bank", footer.standalone_len()))?;
-        self.banks.push(Bank { footer, start, files: Vec::new() });
+        self.banks.push(bank);
         Ok(())
     }
 
@@ -187,7 +194,7 @@ impl IndexFooter {
     }
 
     /// The bytes that a lookup of a hash needs, counted from the start of the index, one range for each bank. bloomline
-    /// writes at most three, or three for each k if filters differ in it.
+    /// writes at most eight banks, or eight for each k if filters differ in it. Ask the store for all ranges at once.
     pub fn ranges(&self, hash: u64) -> impl Iterator<Item = Range<u64>> + '_ {
         self.banks.iter().map(move |bank| {
             let Range { start, end } = bank.footer.range(hash);
@@ -208,15 +215,30 @@ impl IndexFooter {
         ranges: impl IntoIterator<Item = R>,
         found: &mut SlotBitmap,
     ) -> Result<bool, Error> {
-        let (mut ranges, mut slots, mut checked) = (ranges.into_iter(), SlotBitmap::new(), Ok(()));
-        let any = found.fill(self.files(), |words| {
+        let mut ranges = ranges.into_iter();
+        let mut checked = Ok(());
+        let any = self.find_by(hash, found, |bank, slots| {
+            let bytes = ranges.next();
+            let bytes = bytes.as_ref().map_or(&[][..], AsRef::as_ref);
+            if let Err(error) = bank.footer.find_in_range(bytes, hash, slots) {
+                checked = Err(error);
+            }
+        });
+        checked.map(|()| any)
+    }
+
+    /// Calls `find` with each bank, to find the slots that possibly have the key of a hash, then finds their files.
+    pub(super) fn find_by(
+        &self,
+        hash: u64,
+        found: &mut SlotBitmap,
+        mut find: impl FnMut(&Bank, &mut SlotBitmap),
+    ) -> bool {
+        let mut slots = SlotBitmap::new();
+        found.fill(self.files(), |words| {
             words.fill(0);
             for bank in &self.banks {
-                let bytes = ranges.next();
-                let bytes = bytes.as_ref().map_or(&[][..], AsRef::as_ref);
-                if let Err(error) = bank.footer.find_in_range(bytes, hash, &mut slots) {
-                    checked = Err(error);
-                }
+                find(bank, &mut slots);
                 for slot in slots.iter() {
                     let file = bank.files[bank.files.partition_point(|file| file.first_slot <= slot) - 1];
                     // Each slot of a file has the keys of other blocks, so only one of them can have this key.
@@ -226,8 +248,7 @@ impl IndexFooter {
                     }
                 }
             }
-        });
-        checked.map(|()| any)
+        })
     }
 
     /// Number of files. They are numbered in the order of their names' bytes.

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use super::super::shape::{KEYS_BYTES, MOST_SLOTS, TRAILER_BYTES, rows_len};
 
-/// A lookup reads one range of bytes of each bank.
-const MOST_BANKS: usize = 3;
+/// A lookup reads a range of each bank.
+const MOST_BANKS: usize = 8;
 
 /// Slots that a filter needs in a bank of `bank_blocks` blocks. If these are more blocks than the filter's, or not a
 /// divisor, its blocks are repeated.
@@ -32,9 +32,10 @@ pub(super) fn best_bank(n_blocks: u32, banks: &[u64]) -> usize {
 /// The numbers of blocks of the banks for filters of these sizes, each with how many there are. `None` if a bank would
 /// have too many slots.
 ///
-/// Few banks are few reads. However, in a bank of few blocks a large file has many slots, of which a lookup reads all,
-/// and in one of many blocks a small file is repeated. So this tries all sets of up to three. Among those with at most
-/// 3% more bytes than the fewest, it returns the set of which a lookup reads the fewest.
+/// In a bank of few blocks, a large file has many slots, of which a lookup reads all. In one of many blocks, a small file
+/// is repeated, and each bank has some slots without a file. So this begins with the pair of banks of which a lookup
+/// reads the fewest bytes, among those that need at most 1.5% more than the fewest, and adds banks as long as a lookup
+/// then reads less and the index stays within this limit.
 pub(super) fn plan(sizes: &BTreeMap<u32, u64>) -> Option<Vec<u64>> {
     let largest = u64::from(sizes.keys().next_back().copied().unwrap_or(1));
     let steps = (0..32).flat_map(|doublings| [1 << doublings, 3 << doublings]);
@@ -44,21 +45,19 @@ pub(super) fn plan(sizes: &BTreeMap<u32, u64>) -> Option<Vec<u64>> {
         .iter()
         .map(|(&n_blocks, &files)| (files, candidates.iter().map(|&bank| slots(n_blocks, bank)).collect()))
         .collect();
-    let mut sets: Vec<(u64, u64, Vec<u64>)> = Vec::new();
-    let mut consider = |set: &[usize]| {
-        let cost = cost(&needs, &candidates, set);
-        sets.extend(cost.map(|(all, read)| (all, read, set.iter().map(|&i| candidates[i]).collect())));
-    };
-    for first in 0..candidates.len() {
-        consider(&[first]);
-        for second in 0..first {
-            consider(&[first, second]);
-            (0..second).for_each(|third| consider(&[first, second, third]));
-        }
+    let with_cost = |set: Vec<usize>| cost(&needs, &candidates, &set).map(|(all, read)| (read, all, set));
+    let one_or_two = |i| (0..=i).map(move |j| if i == j { [i].to_vec() } else { [i, j].to_vec() });
+    let sets: Vec<_> = (0..candidates.len()).flat_map(one_or_two).filter_map(with_cost).collect();
+    let fewest = sets.iter().map(|(_, all, _)| *all).min()?;
+    let is_small = |(_, all, _): &(u64, u64, Vec<usize>)| all - fewest.min(*all) <= fewest / 64;
+    let mut best = sets.into_iter().filter(is_small).min()?;
+    while best.2.len() < MOST_BANKS {
+        let others = (0..candidates.len()).filter(|i| !best.2.contains(i));
+        let larger = others.filter_map(|i| with_cost([&best.2[..], &[i]].concat())).filter(is_small).min();
+        let Some(larger) = larger.filter(|larger| larger.0 < best.0) else { break };
+        best = larger;
     }
-    let fewest = sets.iter().map(|(all, ..)| *all).min()?;
-    let small = sets.into_iter().filter(|(all, ..)| all - fewest <= fewest / 32);
-    small.min_by_key(|&(all, read, _)| (read, all)).map(|(.., banks)| banks)
+    Some(best.2.into_iter().map(|i| candidates[i]).collect())
 }
 
 /// Bytes of a set of banks, and those of them that a lookup reads.

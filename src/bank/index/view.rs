@@ -6,7 +6,7 @@ use super::footer::{Bank, FILE_BYTES, File, FileVersion, IndexFooter};
 use crate::blocks::Blocks;
 use crate::error::Error;
 use crate::filter::BloomFilter;
-use crate::footer::{self, UNKNOWN_KEYS};
+use crate::footer::UNKNOWN_KEYS;
 use crate::key::Key;
 
 /// An index over files, read in place from its standalone bytes, such as a mapped file.
@@ -37,17 +37,30 @@ use crate::key::Key;
 pub struct IndexView<B> {
     bytes: B,
     footer: IndexFooter,
+    /// Whether all bytes were compared with their checksums, so that lookups need not.
+    verified: bool,
 }
 
 impl<B: AsRef<[u8]>> IndexView<B> {
-    /// Opens standalone bytes, exactly the index's. Reads the names and the banks' footers, and compares these with
-    /// their checksums. A lookup compares the bits that it reads.
+    /// Opens standalone bytes, exactly the index's, and compares all of them with their checksums.
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, if what is read is damaged or of a different version, or if the keys were hashed by a
-    /// different function than this build's.
+    /// If the bytes were cut, are damaged or of a different version, or if the keys were hashed by a different function
+    /// than this build's.
     pub fn from_standalone(bytes: B) -> Result<Self, Error> {
+        let view = Self::from_standalone_unverified(bytes)?;
+        view.verify()?;
+        Ok(Self { verified: true, ..view })
+    }
+
+    /// Opens standalone bytes without reading the filters' bits, for a mapped file that few lookups are made in. Each
+    /// lookup then compares the bits that it reads with their checksum, which takes most of its time.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_standalone`](Self::from_standalone), but for damaged bits.
+    pub fn from_standalone_unverified(bytes: B) -> Result<Self, Error> {
         let all = bytes.as_ref();
         let footer = IndexFooter::read(all)?;
         let (needed, found) = (footer.standalone_len(), all.len());
@@ -55,7 +68,7 @@ impl<B: AsRef<[u8]>> IndexView<B> {
             let text = "the index has {} bytes, not {}: the bytes were cut or joined";
             return Err(Error::damaged(text, [needed, found as u64]));
         }
-        let view = Self { bytes, footer };
+        let view = Self { bytes, footer, verified: false };
         let files = view.part(view.files_start(), view.footer.files() * FILE_BYTES);
         view.footer.verify_files(files)?;
         Ok(view)
@@ -67,11 +80,7 @@ impl<B: AsRef<[u8]>> IndexView<B> {
     ///
     /// [`ErrorKind::Damaged`](crate::ErrorKind::Damaged) if they do not match.
     pub fn verify(&self) -> Result<(), Error> {
-        self.footer.banks.iter().try_for_each(|bank| {
-            let Bank { footer, start, .. } = bank;
-            let bytes = self.part(*start, footer.standalone_len() as usize - footer::StandaloneFooter::LEN);
-            footer.verify_body(bytes)
-        })
+        self.footer.banks.iter().try_for_each(|bank| bank.footer.verify_body(self.body(bank)))
     }
 
     /// The names, the rule and the rate.
@@ -84,11 +93,17 @@ impl<B: AsRef<[u8]>> IndexView<B> {
     ///
     /// # Errors
     ///
-    /// If bits that the lookup reads are damaged. `found` then has all files that possibly have the key.
+    /// If the index was opened unverified, and bits that the lookup reads are damaged. `found` then has all files that
+    /// possibly have the key.
     pub fn find(&self, key: impl Key, found: &mut SlotBitmap) -> Result<bool, Error> {
         let hash = self.footer.hash_key(key);
-        let ranges =
-            self.footer.ranges(hash).map(|range| self.part(range.start, (range.end - range.start) as usize));
+        if self.verified {
+            return Ok(self.footer.find_by(hash, found, |bank, slots| {
+                self.bank(bank).find_hash(hash, slots);
+            }));
+        }
+        let ranges = self.footer.ranges(hash);
+        let ranges = ranges.map(|range| self.part(range.start, (range.end - range.start) as usize));
         self.footer.find_in_ranges(hash, ranges, found)
     }
 
@@ -111,28 +126,33 @@ impl<B: AsRef<[u8]>> IndexView<B> {
     ///
     /// If memory for the filter cannot be allocated.
     pub fn to_filter(&self, file: usize) -> Result<Option<BloomFilter>, Error> {
-        for Bank { footer, start, files } in &self.footer.banks {
-            let Ok(at) = files.binary_search_by_key(&file, |file| file.number) else { continue };
-            let File { first_slot, n_blocks, slots, .. } = files[at];
-            let bytes = self.part(*start, footer.standalone_len() as usize - footer::StandaloneFooter::LEN);
-            let bank = BankView { bytes, shape: footer.shape, checksums: None };
-            let mut blocks = Blocks::zeroed(n_blocks as usize)?;
-            let repeats = slots as usize * footer.shape.n_blocks / n_blocks as usize;
+        for bank in &self.footer.banks {
+            let Ok(at) = bank.files.binary_search_by_key(&file, |file| file.number) else { continue };
+            let File { first_slot, n_blocks, slots, .. } = bank.files[at];
+            let (n_blocks, slots, shape) = (n_blocks as usize, slots as usize, bank.footer.shape);
+            let mut blocks = Blocks::zeroed(n_blocks)?;
+            let repeats = slots * shape.n_blocks / n_blocks;
             for (i, block) in blocks.as_mut_slice().iter_mut().enumerate() {
-                let (of_bank, part) = (i * repeats / slots as usize, i * repeats % slots as usize);
-                *block = bank.block(first_slot + part, of_bank);
+                let repeated = i * repeats;
+                *block = self.bank(bank).block(first_slot + repeated % slots, repeated / slots);
             }
             let keys = blocks.known_keys(self.known_keys(file));
-            let shape = footer.shape;
             return Ok(Some(BloomFilter::new(blocks, shape.k, shape.kernel, shape.seed, keys)));
         }
         Ok(None)
     }
 
+    fn bank(&self, bank: &Bank) -> BankView<&[u8]> {
+        BankView { bytes: self.body(bank), shape: bank.footer.shape, checksums: None }
+    }
+
+    /// The bytes of a bank before its footer.
+    fn body(&self, bank: &Bank) -> &[u8] {
+        self.part(bank.start, bank.body_len() as usize)
+    }
+
     fn files_start(&self) -> u64 {
-        let end =
-            |bank: &Bank| bank.start + bank.footer.standalone_len() - footer::StandaloneFooter::LEN as u64;
-        self.footer.banks.last().map_or(0, end)
+        self.footer.banks.last().map_or(0, |bank| bank.start + bank.body_len())
     }
 
     fn stored(&self, file: usize) -> [u64; FILE_BYTES / 8] {
