@@ -12,8 +12,9 @@ use crate::hash::Seed;
 use crate::kernel::Kernel;
 use crate::key::Key;
 use crate::lanes::{self, LANE_BYTES};
+use crate::mask::ProbeCount;
 use crate::memory::{OutOfMemory, or_abort, reserve};
-use crate::sizing::{CompactSize, PerKey, Request, Sizing};
+use crate::sizing::{CompactSize, PerKey, Request, Sizing, best_probe_count};
 
 /// Collects keys, then makes a filter of the right size, for writers of SSTables.
 ///
@@ -52,8 +53,8 @@ pub struct FilterBuilder {
     request: Request,
     /// What `request` comes to, computed once for all filters.
     per_key: PerKey,
-    /// Filters for an index, see [`Sizing::in_steps`].
-    in_steps: bool,
+    /// The k of filters for an index, see [`Sizing::in_steps`].
+    in_steps: Option<ProbeCount>,
     seed: Seed,
     kernel: Kernel,
 }
@@ -86,7 +87,7 @@ impl FilterBuilder {
     fn new(request: Request) -> Result<Self, Error> {
         let (pieces, hashes, per_key) = (Vec::new(), Vec::new(), request.per_key(0, None)?);
         let (seed, kernel) = (Seed::DEFAULT, Kernel::active());
-        Ok(Self { pieces, n_in_pieces: 0, hashes, request, per_key, in_steps: false, seed, kernel })
+        Ok(Self { pieces, n_in_pieces: 0, hashes, request, per_key, in_steps: None, seed, kernel })
     }
 
     /// Makes filters of at most `most_modules` modules, 1 to 16, as [`Sizing::for_fpr_within`] and
@@ -99,9 +100,10 @@ impl FilterBuilder {
         Ok(Self { per_key: self.request.per_key(0, Some(most_modules))?, ..self })
     }
 
-    /// Makes filters of few different sizes, and of one k, for an index.
-    pub(crate) fn in_steps(self) -> Self {
-        Self { in_steps: true, ..self }
+    /// Makes filters of few different sizes, and of the k that it returns, for an index.
+    pub(crate) fn in_steps(self) -> (Self, ProbeCount) {
+        let k = best_probe_count(self.bits_per_key());
+        (Self { in_steps: Some(k), ..self }, k)
     }
 
     /// Bits for each distinct key of many, before rounding.
@@ -211,7 +213,7 @@ impl FilterBuilder {
     pub fn finish(&mut self) -> Result<BloomFilter, Error> {
         let (filter, _) = self.build(|keys| {
             let sizing = Sizing::of_keys(keys, &self.per_key)?;
-            Ok(if self.in_steps { sizing.in_steps(self.bits_per_key()) } else { sizing }.into())
+            Ok(self.in_steps.map_or(sizing, |k| sizing.in_steps(k)).into())
         })?;
         self.clear();
         Ok(filter)

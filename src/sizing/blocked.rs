@@ -200,13 +200,13 @@ impl Sizing {
         Self { n_blocks: module_blocks * self.n_modules, ..self }
     }
 
-    /// This size in one module, with the number of blocks rounded up to a power of two or three times one, and the k of
-    /// many keys that have `bits_per_key`. A filter of few keys has more bits for each, so its rate is lower with this k
-    /// too.
-    pub(crate) fn in_steps(self, bits_per_key: f64) -> Self {
+    /// This size with the number of blocks rounded up to a power of two or three times one, and the k of many keys. A
+    /// filter of few keys has more bits for each, so its rate is lower with this k too.
+    pub(crate) fn in_steps(self, k: ProbeCount) -> Self {
         let power = self.n_blocks.next_power_of_two();
-        let n_blocks = if self.n_blocks <= power / 4 * 3 { power / 4 * 3 } else { power };
-        Self { n_blocks: n_blocks.min(MAX_BLOCKS), n_modules: 1, k: best_probe_count(bits_per_key) }
+        let three = power / 4 * 3;
+        let n_blocks = if self.n_blocks <= three { three } else { power };
+        Self { n_blocks: n_blocks.min(MAX_BLOCKS), k, ..self }
     }
 
     /// The memory of the filter in bytes, 64 for each block. Its compact bytes are at most one byte longer, and its

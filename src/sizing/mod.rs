@@ -90,5 +90,5 @@ pub(crate) use checks::checked_fpr;
 #[cfg(test)]
 pub(crate) use model::EVALUATIONS;
 pub use model::{best_k, fpr};
-pub(crate) use model::{bits_per_key_of, estimated_fpr, lowest_fpr};
+pub(crate) use model::{best_probe_count, bits_per_key_of, estimated_fpr, lowest_fpr};
 pub(crate) use modules::{PerKey, Request, modules_of};

@@ -83,7 +83,7 @@ pub(crate) fn lowest_fpr(k: ProbeCount) -> f64 {
     model(MAX_BITS_PER_KEY, k)
 }
 
-pub(super) fn best_probe_count(bits_per_key: f64) -> ProbeCount {
+pub(crate) fn best_probe_count(bits_per_key: f64) -> ProbeCount {
     let k_less_1 = ONE_MORE_PROBE.iter().filter(|&&from| bits_per_key >= from).count();
     ProbeCount::from_four_bits(k_less_1 as u8)
 }

@@ -16,6 +16,7 @@ use crate::filter::BloomFilter;
 use crate::footer::{self, UNKNOWN_KEYS, VERSION};
 use crate::hash::Seed;
 use crate::kind::StandaloneKind;
+use crate::memory::reserve;
 use crate::sizing::Sizing;
 use crate::view::check_placing;
 
@@ -32,8 +33,18 @@ pub struct IndexBuilder {
     keys: FilterBuilder,
     fpr: f64,
     rule: String,
+    /// Of all filters, because the probes of a bank's filters are in the same rows.
+    k: u32,
     /// In the order of their names.
-    files: BTreeMap<Vec<u8>, (FileVersion, BloomFilter)>,
+    files: BTreeMap<Vec<u8>, File>,
+}
+
+#[derive(Clone)]
+struct File {
+    version: FileVersion,
+    filter: BloomFilter,
+    /// 0 if it has no keys.
+    n_blocks: u32,
 }
 
 impl IndexBuilder {
@@ -44,8 +55,8 @@ impl IndexBuilder {
     ///
     /// If `fpr` is not below 1 and at least 1.263e-8, the lowest of one module.
     pub fn with_fpr(fpr: f64) -> Result<Self, Error> {
-        let keys = FilterBuilder::with_fpr(fpr)?.with_most_modules(1)?.in_steps();
-        Ok(Self { keys, fpr, rule: String::new(), files: BTreeMap::new() })
+        let (keys, k) = FilterBuilder::with_fpr(fpr)?.with_most_modules(1)?.in_steps();
+        Ok(Self { keys, fpr, rule: String::new(), k: k.get(), files: BTreeMap::new() })
     }
 
     /// Records the rule by which the keys of files are taken, such as "lines", so that readers can ask by the same rule.
@@ -64,12 +75,13 @@ impl IndexBuilder {
         self.keys.clone()
     }
 
-    /// Adds a file, or replaces the file of this name. Any filter of one module and seed 0 can be added, but filters of
-    /// other sizes than [`filter_builder`](Self::filter_builder) makes need more bytes.
+    /// Adds a file, or replaces the file of this name. The filter can have another number of blocks than those of
+    /// [`filter_builder`](Self::filter_builder), but then it needs more bytes.
     ///
     /// # Errors
     ///
-    /// If the filter has several modules, another seed or more than 2^32 − 1 blocks, or the name more than 65,535 bytes.
+    /// If the filter has several modules, more than 2^32 − 1 blocks, another seed than 0 or another k than those of
+    /// [`filter_builder`](Self::filter_builder), or if the name has more than 65,535 bytes.
     pub fn insert(
         &mut self,
         name: impl AsRef<[u8]>,
@@ -78,13 +90,12 @@ impl IndexBuilder {
     ) -> Result<(), Error> {
         checked_len(name.as_ref())?;
         check_modules(filter.n_modules())?;
-        check_placing([0; 2], [Seed::DEFAULT, filter.seed])?;
-        if u32::try_from(filter.n_blocks()).is_err() {
-            let text =
-                "a filter of an index has at most {} blocks, not {}: split the file's keys over two names";
-            return Err(Error::argument(text, [u32::MAX.into(), filter.n_blocks() as u64]));
-        }
-        self.files.insert(name.as_ref().to_owned(), (version, filter));
+        check_placing([self.k, filter.k()], [Seed::DEFAULT, filter.seed])?;
+        let n_blocks = u32::try_from(filter.n_blocks());
+        let too_large =
+            Error::argument("a filter of {} blocks is too large for an index", [filter.n_blocks() as u64]);
+        let n_blocks = if filter.fill_ratio() == 0.0 { 0 } else { n_blocks.map_err(|_| too_large)? };
+        self.files.insert(name.as_ref().to_owned(), File { version, filter, n_blocks });
         Ok(())
     }
 
@@ -96,7 +107,7 @@ impl IndexBuilder {
     pub fn to_standalone(self) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         self.encode(|part| {
-            crate::memory::reserve(&mut bytes, part.len())?;
+            reserve(&mut bytes, part.len())?;
             bytes.extend_from_slice(part);
             Ok::<_, Error>(())
         })?;
@@ -115,86 +126,57 @@ impl IndexBuilder {
     }
 
     fn encode<E: From<Error>>(self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        let blocks_of =
-            |filter: &BloomFilter| if filter.fill_ratio() == 0.0 { 0 } else { filter.n_blocks() as u32 };
-        let files: Vec<_> = self
-            .files
-            .iter()
-            .map(|(name, (version, filter))| (&name[..], *version, filter, blocks_of(filter)))
-            .collect();
-        // Banks of equal k, because the probes of a bank's filters are in the same rows.
-        let mut sizes: BTreeMap<u32, BTreeMap<u32, u64>> = BTreeMap::new();
-        for &(_, _, filter, n_blocks) in files.iter().filter(|(.., n_blocks)| *n_blocks > 0) {
-            *sizes.entry(filter.k()).or_default().entry(n_blocks).or_default() += 1;
+        let mut sizes = BTreeMap::new();
+        for file in self.files.values().filter(|file| file.n_blocks > 0) {
+            *sizes.entry(file.n_blocks).or_default() += 1;
         }
-        let mut banks: Vec<(u32, Vec<u64>, usize)> = Vec::new();
-        let mut n_banks = 0;
-        for (k, sizes) in sizes {
-            let text = "an index of {} files has no room for more: split it";
-            let planned = plan(&sizes).ok_or(Error::argument(text, [files.len() as u64]))?;
-            let first = n_banks;
-            n_banks += planned.len();
-            banks.push((k, planned, first));
-        }
-        let entry = |filter: &BloomFilter, n_blocks: u32| {
-            let of_k = banks.iter().find(|(k, ..)| *k == filter.k());
-            let bank = of_k
-                .filter(|_| n_blocks > 0)
-                .map_or(0, |(_, banks, first)| first + best_bank(n_blocks, banks));
-            Entry { bank: bank as u8, n_blocks }
-        };
-        let entries: Vec<_> = files.iter().map(|&(.., filter, n_blocks)| entry(filter, n_blocks)).collect();
+        let text = "an index has no room for {} files: make several";
+        let banks = plan(&sizes).ok_or(Error::argument(text, [self.files.len() as u64]))?;
+        let in_banks =
+            self.files.iter().map(|(name, file)| (&name[..], file, best_bank(file.n_blocks, &banks)));
         let mut end = Vec::new();
-        let sizes = banks.iter().flat_map(|(k, banks, _)| banks.iter().map(move |&n_blocks| (*k, n_blocks)));
-        for (number, (k, bank_blocks)) in sizes.enumerate() {
-            let mut of_slots = Vec::new();
-            for (&(.., filter, n_blocks), entry) in files.iter().zip(&entries) {
-                let slots = slots(n_blocks, bank_blocks);
-                if n_blocks > 0 && usize::from(entry.bank) == number {
-                    of_slots.extend((0..slots as usize).map(|slot| (filter, slot, slots as usize)));
-                }
-            }
-            let bank = FilterBank::from_blocks(
-                Sizing::new(bank_blocks as usize, k)?,
-                of_slots.len(),
-                |slot, block| {
-                    let (filter, part, slots) = of_slots[slot];
-                    let repeats = slots * bank_blocks as usize / filter.n_blocks();
-                    filter.as_view().folded_block((block * slots + part) / repeats, 1)
-                },
-            )?;
+        for (number, &bank_blocks) in banks.iter().enumerate() {
+            let in_this = in_banks.clone().filter(|&(.., bank)| bank == number);
+            let parts = in_this.flat_map(|(_, file, _)| {
+                let slots = slots(file.n_blocks, bank_blocks) as usize;
+                (0..slots).map(move |part| (&file.filter, part, slots))
+            });
+            let parts: Vec<_> = parts.collect();
+            let sizing = Sizing::new(bank_blocks as usize, self.k)?;
+            let bank = FilterBank::from_blocks(sizing, parts.len(), |slot, block| {
+                let (filter, part, slots) = parts[slot];
+                let repeats = slots * bank_blocks as usize / filter.n_blocks();
+                filter.as_view().folded_block((block * slots + part) / repeats, 1)
+            })?;
             end.extend(bank.encode_body(&mut write)?);
         }
-        let mut stored = Vec::with_capacity(files.len() * 24);
-        for &(_, FileVersion { size, modified }, filter, _) in &files {
+        let mut stored = Vec::new();
+        for File { version: FileVersion { size, modified }, filter, .. } in self.files.values() {
             let keys = filter.known_keys().unwrap_or(UNKNOWN_KEYS);
-            stored.extend([size, modified as u64, keys].map(u64::to_le_bytes).as_flattened());
+            stored.extend([*size, *modified as u64, keys].map(u64::to_le_bytes).as_flattened());
         }
         write(&stored)?;
         end.extend_from_slice(self.rule.as_bytes());
-        names::encode(files.iter().zip(&entries).map(|((name, ..), entry)| (*name, *entry)), &mut end);
+        let entries =
+            in_banks.map(|(name, &File { n_blocks, .. }, bank)| (name, Entry { bank: bank as u8, n_blocks }));
+        names::encode(entries, &mut end);
         write(&end)?;
         let [a, b] = (self.rule.len() as u16).to_le_bytes();
-        let last = u64::from_le_bytes([VERSION, n_banks as u8, a, b, 0, 0, 0, 0]);
-        let checksums = [&stored, &end].map(|bytes| footer::checksum(bytes));
+        let last = u64::from_le_bytes([VERSION, banks.len() as u8, a, b, 0, 0, 0, 0]);
+        let [files, len] = [self.files.len(), end.len()].map(|n| n as u64);
         let fields =
-            [files.len() as u64, end.len() as u64, checksums[0], self.fpr.to_bits(), checksums[1], last];
+            [files, len, footer::checksum(&stored), self.fpr.to_bits(), footer::checksum(&end), last];
         write(&footer::seal(fields, StandaloneKind::Index.magic()))
     }
 }
 
-fn checked_len(text: &[u8]) -> Result<(), Error> {
-    let text_len = text.len() as u64;
-    let text = "a name or rule in an index has at most {} bytes, not {}";
-    if text_len <= u16::MAX.into() { Ok(()) } else { Err(Error::argument(text, [u16::MAX.into(), text_len])) }
+fn checked_len(name: &[u8]) -> Result<(), Error> {
+    let text = "a name or rule in an index has at most 65,535 bytes, not {}";
+    if name.len() <= u16::MAX.into() { Ok(()) } else { Err(Error::argument(text, [name.len() as u64])) }
 }
 
 impl fmt::Debug for IndexBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IndexBuilder")
-            .field("files", &self.files.len())
-            .field("fpr", &self.fpr)
-            .field("rule", &self.rule)
-            .finish_non_exhaustive()
+        f.debug_struct("IndexBuilder").field("files", &self.files.len()).finish_non_exhaustive()
     }
 }

@@ -8,7 +8,7 @@ use core::ops::Range;
 
 use super::super::bitmap::SlotBitmap;
 use super::super::footer::BankFooter;
-use super::names::{Entry, Names};
+use super::names::{self, Entry};
 use super::plan::slots;
 use crate::error::Error;
 use crate::footer;
@@ -62,11 +62,11 @@ pub struct FileVersion {
 #[derive(Clone)]
 pub struct IndexFooter {
     pub(super) banks: Vec<Bank>,
-    names: Names,
+    names: Vec<Vec<u8>>,
     rule: String,
     fpr: f64,
     files_checksum: u64,
-    standalone_len: u64,
+    pub(super) standalone_len: u64,
 }
 
 /// A bank of an index, and whose slots these are.
@@ -124,66 +124,50 @@ impl IndexFooter {
         let missing = || footer::too_short(end, len.saturating_add(BankFooter::LEN as u64) as usize);
         let listed = &before[start.ok_or_else(missing)?..];
         footer::verify(listed, checksum)?;
-        let wrong = || Error::impossible("number of files", files);
-        let (footers, listed) =
-            listed.split_at_checked(BankFooter::LEN * usize::from(n_banks)).ok_or_else(wrong)?;
-        let (rule, listed) = listed.split_at_checked(rule_len).ok_or_else(wrong)?;
+        let wrong = Error::impossible("number of files", files);
+        let split = listed.split_at_checked(BankFooter::LEN * usize::from(n_banks));
+        let (footers, listed) = split.ok_or(wrong)?;
+        let (rule, listed) = listed.split_at_checked(rule_len).ok_or(wrong)?;
         let rule =
             str::from_utf8(rule).map_err(|_| Error::impossible("length of the rule", rule_len as u64))?;
-        let (names, entries) = Names::decode(listed, usize::try_from(files).map_err(|_| wrong())?)?;
-        let mut index =
-            Self { banks: Vec::new(), names, rule: rule.to_owned(), fpr, files_checksum, standalone_len: 0 };
+        let (names, entries) = names::decode(listed, files)?;
+        let (mut banks, mut start) = (Vec::<Bank>::new(), 0_u64);
         for footer in footers.chunks(BankFooter::LEN) {
-            index.add_bank(BankFooter::read(footer)?)?;
+            let bank = Bank { footer: BankFooter::read(footer)?, start, files: Vec::new() };
+            let seed = bank.footer.shape.seed;
+            check_placing([0; 2], [banks.first().map_or(seed, |first| first.footer.shape.seed), seed])?;
+            start = start.checked_add(bank.body_len()).ok_or(wrong)?;
+            banks.push(bank);
         }
+        let behind = (names.len() * FILE_BYTES) as u64 + len + BankFooter::LEN as u64;
+        let standalone_len = start.checked_add(behind).ok_or(wrong)?;
+        let rule = rule.to_owned();
+        let mut index = Self { banks, names, rule, fpr, files_checksum, standalone_len };
         index.take_slots(&entries)?;
-        let behind = (index.names.len() * FILE_BYTES + listed.len() + rule_len + footers.len()) as u64;
-        let len = index.standalone_len.checked_add(behind + BankFooter::LEN as u64);
-        index.standalone_len = len.ok_or_else(wrong)?;
         Ok(index)
-    }
-
-    fn add_bank(&mut self, footer: BankFooter) -> Result<(), Error> {
-        if let Some(first) = self.banks.first() {
-            check_placing([0; 2], [first.footer.shape.seed, footer.shape.seed])?;
-        }
-        let bank = Bank { footer, start: self.standalone_len, files: Vec::new() };
-        let end = bank.start.checked_add(bank.body_len());
-        self.standalone_len =
-            end.ok_or_else(|| Error::impossible("size of a bank", footer.standalone_len()))?;
-        self.banks.push(bank);
-        Ok(())
     }
 
     /// Gives each file the next slots of its bank.
     fn take_slots(&mut self, entries: &[Entry]) -> Result<(), Error> {
-        let mut taken = alloc::vec![0_usize; self.banks.len()];
+        let mut taken = alloc::vec![0; self.banks.len()];
         for (number, &Entry { bank, n_blocks }) in
-            entries.iter().enumerate().filter(|(_, entry)| entry.n_blocks > 0)
+            entries.iter().enumerate().filter(|(_, file)| file.n_blocks > 0)
         {
-            let wrong = || Error::impossible("bank of file", number as u64);
-            let (bank, taken) = self
-                .banks
-                .get_mut(usize::from(bank))
-                .zip(taken.get_mut(usize::from(bank)))
-                .ok_or_else(wrong)?;
-            let bank_blocks = bank.footer.shape.n_blocks as u64;
-            let slots = slots(n_blocks, bank_blocks);
-            let room = (bank.footer.slots() - *taken) as u64;
+            let wrong = Error::impossible("bank of file", number as u64);
+            let bank_number = usize::from(bank);
+            let bank = self.banks.get_mut(bank_number).ok_or(wrong)?;
+            let slots = slots(n_blocks, bank.footer.shape.n_blocks as u64);
+            let (first_slot, room) = (taken[bank_number], (bank.footer.slots() - taken[bank_number]) as u64);
             // The number of blocks with repetition must not overflow.
-            if slots > room || slots.checked_mul(bank_blocks).is_none() {
-                return Err(wrong());
+            if slots > room || slots.checked_mul(bank.footer.shape.n_blocks as u64).is_none() {
+                return Err(wrong);
             }
             reserve(&mut bank.files, 1)?;
-            bank.files.push(File { number, first_slot: *taken, n_blocks, slots });
-            *taken += slots as usize;
+            bank.files.push(File { number, first_slot, n_blocks, slots });
+            taken[bank_number] += slots as usize;
         }
-        match self.banks.iter().zip(&taken).find(|(bank, taken)| bank.footer.slots() != **taken) {
-            Some((bank, _)) => {
-                Err(Error::impossible("number of slots of a bank", bank.footer.slots() as u64))
-            }
-            None => Ok(()),
-        }
+        let all_taken = self.banks.iter().map(|bank| bank.footer.slots()).eq(taken);
+        if all_taken { Ok(()) } else { Err(Error::impossible("number of files", entries.len() as u64)) }
     }
 
     /// Hashes `key` under the filters' seed.
@@ -194,7 +178,7 @@ impl IndexFooter {
     }
 
     /// The bytes that a lookup of a hash needs, counted from the start of the index, one range for each bank. bloomline
-    /// writes at most eight banks, or eight for each k if filters differ in it. Ask the store for all ranges at once.
+    /// writes at most eight banks. Ask the store for all ranges at once.
     pub fn ranges(&self, hash: u64) -> impl Iterator<Item = Range<u64>> + '_ {
         self.banks.iter().map(move |bank| {
             let Range { start, end } = bank.footer.range(hash);
@@ -258,7 +242,7 @@ impl IndexFooter {
 
     /// The name of a file, empty if there is no such file.
     pub fn name(&self, file: usize) -> &[u8] {
-        self.names.get(file)
+        self.names.get(file).map_or(&[], Vec::as_slice)
     }
 
     /// The rule by which the keys of files were taken, as [`IndexBuilder::with_rule`](super::IndexBuilder::with_rule)
@@ -272,11 +256,6 @@ impl IndexFooter {
         self.fpr
     }
 
-    /// Length of the index, this footer included.
-    pub fn standalone_len(&self) -> u64 {
-        self.standalone_len
-    }
-
     /// Compares what is stored of files with its checksum.
     pub(super) fn verify_files(&self, bytes: &[u8]) -> Result<(), Error> {
         footer::verify(bytes, self.files_checksum)
@@ -288,7 +267,6 @@ impl fmt::Debug for IndexFooter {
         let banks: Vec<_> = self.banks.iter().map(|bank| bank.footer).collect();
         f.debug_struct("IndexFooter")
             .field("files", &self.files())
-            .field("rule", &self.rule)
             .field("banks", &banks)
             .finish_non_exhaustive()
     }

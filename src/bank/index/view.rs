@@ -63,7 +63,7 @@ impl<B: AsRef<[u8]>> IndexView<B> {
     pub fn from_standalone_unverified(bytes: B) -> Result<Self, Error> {
         let all = bytes.as_ref();
         let footer = IndexFooter::read(all)?;
-        let (needed, found) = (footer.standalone_len(), all.len());
+        let (needed, found) = (footer.standalone_len, all.len());
         if needed != found as u64 {
             let text = "the index has {} bytes, not {}: the bytes were cut or joined";
             return Err(Error::damaged(text, [needed, found as u64]));
