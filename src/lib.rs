@@ -26,7 +26,7 @@
 //! | [`BloomView`] | look up keys in bytes that you borrow |
 //! | [`OwnedView`] | look up keys in bytes that the view keeps: part of a mapped file (`bytes::Bytes`), a cache entry ([`AlignedBytes`]) |
 //! | [`AtomicBloomFilter`] | insert and look up from many threads at once |
-//! | [`bank`] | find out which of many filters have a key, by one lookup |
+//! | [`bank`] | find out which of many filters or files have a key, by one lookup |
 //! | [`variants`] | remove keys, grow without limit, use fewer bits per key, or queue URLs |
 //! | [`sstable`] | write and read the filters of a database's tables |
 //!
@@ -105,7 +105,8 @@
 //! # Ok::<(), bloomline::Error>(())
 //! ```
 //!
-//! If there are 16 filters or more of one size, a [`bank::FilterBank`] of them answers faster.
+//! If there are 16 filters or more of one size, a [`bank::FilterBank`] of them answers faster, and a
+//! [`bank::IndexBuilder`] writes an index over filters of any size.
 //!
 //! # Look up many keys in one filter
 //!

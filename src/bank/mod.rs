@@ -6,6 +6,9 @@
 //! and so the false positives, are the filters' own. In the literature, this is a bit-sliced or interleaved Bloom
 //! filter, but here within blocks.
 //!
+//! A bank's filters have one size. An [`IndexBuilder`] writes an index over files, whose filters have any size, with
+//! their names.
+//!
 //! ```
 //! use bloomline::BloomFilter;
 //! use bloomline::bank::{FilterBank, SlotBitmap};
