@@ -97,7 +97,8 @@ impl FilterBuilder {
     ///
     /// If `most_modules` is not 1 to 16, or the requested false-positive rate is out of reach for as few modules.
     pub fn with_most_modules(self, most_modules: usize) -> Result<Self, Error> {
-        Ok(Self { per_key: self.request.per_key(0, Some(most_modules))?, ..self })
+        let per_key = self.request.per_key(0, Some(most_modules))?;
+        Ok(Self { per_key, in_steps: None, ..self })
     }
 
     /// Makes filters of few different sizes, and of the k that it returns, for an index.

@@ -148,6 +148,10 @@ fn arguments_out_of_range_are_errors() {
     assert!(builder.insert("k", FileVersion::default(), other_k).is_err());
     let modules = BloomFilter::with_fpr(1_000, 1e-6).unwrap();
     assert!(builder.insert("modules", FileVersion::default(), modules).is_err());
+    let mut in_modules = builder.filter_builder().with_most_modules(2).unwrap();
+    in_modules.extend(0..10_000_u64);
+    let filter = in_modules.finish().unwrap();
+    assert!((0..10_000_u64).all(|key| filter.contains(key)), "a filter of any builder has its keys");
     assert!(IndexBuilder::with_fpr(0.0).is_err());
 }
 

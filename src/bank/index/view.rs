@@ -1,5 +1,7 @@
 //! `IndexView`: lookups in an index's bytes.
 
+use core::fmt;
+
 use super::super::bitmap::SlotBitmap;
 use super::super::view::BankView;
 use super::footer::{Bank, FILE_BYTES, File, FileVersion, IndexFooter};
@@ -33,7 +35,7 @@ use crate::key::Key;
 /// assert!(!index.find("dog", &mut found)?); // definitely absent from all
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct IndexView<B> {
     bytes: B,
     footer: IndexFooter,
@@ -169,5 +171,11 @@ impl<B: AsRef<[u8]>> IndexView<B> {
     fn part(&self, start: u64, len: usize) -> &[u8] {
         let bytes = self.bytes.as_ref();
         usize::try_from(start).ok().and_then(|start| bytes.get(start..)?.get(..len)).unwrap_or_default()
+    }
+}
+
+impl<B> fmt::Debug for IndexView<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.footer.fmt(f)
     }
 }
