@@ -166,3 +166,19 @@ fn an_index_is_about_as_large_as_its_filters() {
     let read: u64 = footer.ranges(footer.hash_key("ant")).map(|range| range.end - range.start).sum();
     assert!(footer.ranges(0).count() <= 8 && read < 3 * 64 * 2_000, "{read}");
 }
+
+/// With at most half as many blocks again as the rate needs, but for k, which is that of many keys.
+#[test]
+fn each_filter_has_the_requested_rate() {
+    for fpr in [0.1, 0.01, 0.001, 1e-6] {
+        let mut keys = IndexBuilder::with_fpr(fpr).unwrap().filter_builder();
+        for n in (1..200).chain([1_000, 10_000, 54_321]) {
+            keys.extend(0..n);
+            let sizing = keys.finish().unwrap().sizing();
+            assert!(sizing.expected_fpr(n) <= fpr, "{n} keys, {fpr}: {sizing:?}");
+            let needed = Sizing::for_fpr_within(n, fpr, 1).unwrap();
+            assert!(needed.n_blocks() <= sizing.n_blocks(), "{n} keys, {fpr}");
+            assert!(2 * sizing.n_blocks() <= 3 * needed.n_blocks(), "{n} keys, {fpr}");
+        }
+    }
+}
