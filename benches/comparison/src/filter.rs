@@ -155,45 +155,6 @@ impl Filter for Batch {
     }
 }
 
-/// The bytes of a bloomline filter in small pages, in a build whose own filters use huge pages.
-#[cfg(feature = "huge-pages")]
-pub struct SmallPages {
-    pub filter: BloomFilter,
-    pub bytes: Vec<u8>,
-}
-
-#[cfg(feature = "huge-pages")]
-impl SmallPages {
-    /// Starts at a cache line.
-    fn bytes(&self) -> &[u8] {
-        &self.bytes[self.bytes.as_ptr().align_offset(64)..]
-    }
-}
-
-#[cfg(feature = "huge-pages")]
-impl Filter for SmallPages {
-    fn byte_len(&self) -> usize {
-        self.bytes().len() / 64 * 64
-    }
-
-    fn insert_all(&mut self, hashes: &[u64]) {
-        self.filter.insert_batch(hashes);
-    }
-
-    fn finish(&mut self) {
-        // Reserves the final size with its padding, because a reallocation would change the alignment.
-        self.bytes.reserve_exact(self.filter.byte_len() + 128);
-        self.bytes.resize(self.bytes.as_ptr().align_offset(64), 0);
-        self.filter.write_compact(&mut self.bytes).expect("room for it");
-        self.filter = BloomFilter::with_blocks(1, 1).expect("enough memory");
-    }
-
-    fn count(&self, hashes: &[u64], with_branch: bool) -> usize {
-        let view = bloomline::BloomView::from_compact(self.bytes()).expect("our own bytes");
-        count_in_batches(hashes, with_branch, |hashes, found| view.contains_batch(hashes, found))
-    }
-}
-
 #[derive(Clone)]
 #[repr(align(64))]
 pub struct Line(pub [u64; 8]);

@@ -2,8 +2,6 @@
 
 use bloomline::{BloomFilter, Kernel, Sizing, mix, sizing};
 
-#[cfg(feature = "huge-pages")]
-use crate::filter::SmallPages;
 use crate::filter::{Baseline, Batch, Call, Filter, Xorf};
 use crate::queries;
 use crate::rocksdb::{self, RocksDb};
@@ -17,7 +15,6 @@ pub const BLOOMLINE: &str = "bloomline";
 pub const BLOOMLINE_BATCH: &str = "bloomline batch";
 pub const CALL: &str = "bloomline, by a call";
 pub const ONE_MODULE: &str = "bloomline, one module";
-pub const SMALL_PAGES: &str = "bloomline batch, small pages";
 pub const AVX2: &str = "bloomline avx2";
 pub const SBBF: &str = "sbbf-rs-safe";
 pub const FASTBLOOM: &str = "fastbloom";
@@ -26,7 +23,7 @@ pub const XORF: &str = "xorf BinaryFuse8";
 /// The contenders that hash keys and are timed with it.
 pub const HASH_KEYS: [&str; 5] = [BLOOMLINE, AVX2, ROCKSDB, ROCKSDB_DEBIAN, FASTBLOOM];
 /// The contenders whose inserts are not timed, because keys cannot be inserted one by one, or as by another contender.
-pub const WITHOUT_INSERTS: [&str; 4] = [BASELINE, CALL, SMALL_PAGES, XORF];
+pub const WITHOUT_INSERTS: [&str; 3] = [BASELINE, CALL, XORF];
 
 /// Above this size only the contenders of a target run, because filling the rest would cost minutes. They run two at a
 /// time, because in a virtual machine all slow down threefold once some gigabytes of small pages are in use.
@@ -35,13 +32,7 @@ const LARGEST_FOR_ALL: usize = 64 << 20;
 const MEDIUM: usize = 16 << 20;
 const MEDIUM_RACE: &[&str] =
     &[BASELINE, BLOOMLINE, CALL, BLOOMLINE_BATCH, AVX2, ROCKSDB, ROCKSDB_DEBIAN, SBBF, FASTBLOOM];
-const LARGE_RACES: &[&[&str]] = &[
-    &[BLOOMLINE_BATCH, BASELINE],
-    &[BLOOMLINE, ROCKSDB],
-    &[BLOOMLINE, SBBF],
-    #[cfg(feature = "huge-pages")]
-    &[BLOOMLINE_BATCH, SMALL_PAGES],
-];
+const LARGE_RACES: &[&[&str]] = &[&[BLOOMLINE_BATCH, BASELINE], &[BLOOMLINE, ROCKSDB], &[BLOOMLINE, SBBF]];
 
 /// The contenders at equal rates. Contenders in one row set the same bits, so only the first one's rate is measured to
 /// size them.
@@ -88,8 +79,6 @@ pub fn contenders(
         Box::new(BloomFilter::with_blocks(size_bytes / 64, k).expect("enough memory"))
     });
     add(BLOOMLINE_BATCH, &|| Box::new(Batch(bloomline())));
-    #[cfg(feature = "huge-pages")]
-    add(SMALL_PAGES, &|| Box::new(SmallPages { filter: bloomline(), bytes: Vec::new() }));
     for &build in rocksdb::BUILDS {
         let k = k.unwrap_or_else(|| build.probes_for(bits_per_key));
         add(build.name, &|| Box::new(RocksDb::new(build, size_bytes, k)));

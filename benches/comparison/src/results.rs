@@ -20,9 +20,6 @@ pub const AT_RATES: [(&str, f64); 3] = [
 ];
 pub const MIXED: &str = "Lookups of present and absent keys in random order, with a branch on the answer";
 pub const INSERT: &str = "Inserts";
-pub const FROM_KEYS: &str =
-    "Building and serializing a filter of a million keys, hashing included, ns per key";
-pub const SCRATCH: &str = "Peak memory of that, beyond the result, bytes per key";
 pub const BY_K: &str = "Lookups of absent keys by k, 16 KiB";
 pub const BY_BITS: &str = "FPR by bits per key, %, each filter with the k that its library chooses";
 
