@@ -11,9 +11,8 @@ use bloomline::sizing::standard::{MIN_FPR, StandardSizing};
 use bloomline::sstable::FilterPolicy;
 use bloomline::variants::StandardBloomFilter;
 use bloomline::{Error, ErrorKind, Key, mix};
-use common::decode::{forge_footer as forge, standard_decoder_survives};
+use common::decode::forge_footer as forge;
 use common::errors::*;
-use proptest::prelude::*;
 
 const FOOTER_BYTES: usize = 64;
 
@@ -54,23 +53,6 @@ fn bits(filter: &StandardBloomFilter) -> Vec<u64> {
             (0..8).filter(move |bit| byte >> bit & 1 == 1).map(move |bit| 8 * at as u64 + bit)
         })
         .collect()
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: common::cases(500), failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn arbitrary_bytes_are_an_error_or_a_filter(
-        offset in 0..48_usize, bytes in prop::collection::vec(any::<u8>(), 1..9), length in 0..200_usize,
-    ) {
-        let standalone = sample().to_standalone();
-        let bytes = &bytes[..bytes.len().min(48 - offset)];
-        standard_decoder_survives(&forge(&standalone, offset, bytes));
-        let fitting = (8 * length as u64 + bytes.len() as u64).to_le_bytes();
-        let body = length.div_ceil(8) * 8;
-        let zeros = [vec![0; body], standalone[standalone.len() - FOOTER_BYTES..].to_vec()].concat();
-        standard_decoder_survives(&forge(&zeros, 0, &fitting));
-    }
 }
 
 #[test]
