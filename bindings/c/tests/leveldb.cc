@@ -319,6 +319,62 @@ void serves_several_threads() {
   for (const std::string &failure : failures) CHECK(failure.empty(), failure);
 }
 
+// By LevelDB's C interface. The sanitizers and valgrind see that all memory is freed once.
+void serves_the_c_interface() {
+  CHECK(bloomline_leveldb_filterpolicy_create(-1) == nullptr, "a policy of -1 bits per key");
+  const Directory directory;
+  const std::string path = directory / "database";
+  leveldb_filterpolicy_t *const policy = bloomline_leveldb_filterpolicy_create(10);
+  leveldb_cache_t *const cache = leveldb_cache_create_lru(64 << 20);
+  leveldb_options_t *const options = leveldb_options_create();
+  leveldb_options_set_create_if_missing(options, 1);
+  leveldb_options_set_filter_policy(options, policy);
+  leveldb_options_set_cache(options, cache);
+  leveldb_readoptions_t *const read = leveldb_readoptions_create();
+  leveldb_writeoptions_t *const write = leveldb_writeoptions_create();
+  const size_t n_keys = keys / 5;
+  char *error = nullptr;
+  leveldb_t *database = leveldb_open(options, path.c_str(), &error);
+  for (size_t i = 0; i < n_keys && error == nullptr; ++i) {
+    const std::string key = key_of(i);
+    leveldb_put(database, write, key.data(), key.size(), key.data(), key.size(), &error);
+  }
+  CHECK(error == nullptr, error);
+  leveldb_compact_range(database, nullptr, 0, nullptr, 0);
+  leveldb_close(database);
+
+  database = leveldb_open(options, path.c_str(), &error);
+  CHECK(error == nullptr, error);
+  const auto memory = [&] {
+    char *const bytes = leveldb_property_value(database, "leveldb.approximate-memory-usage");
+    const long memory = std::atol(bytes);
+    leveldb_free(bytes);
+    return memory;
+  };
+  // By how much gets of every `step`th key grow the block cache: whether LevelDB reads data blocks.
+  const auto grows = [&](size_t first, size_t step, bool is_present) {
+    const long before = memory();
+    for (size_t i = first; i < first + n_keys; i += step) {
+      const std::string key = key_of(i);
+      size_t length;
+      char *const value = leveldb_get(database, read, key.data(), key.size(), &length, &error);
+      const bool is_same = value != nullptr && std::string(value, length) == key;
+      leveldb_free(value);
+      CHECK(error == nullptr && is_same == is_present, "key " << i << " lost, or found though it is missing");
+    }
+    return memory() - before;
+  };
+  const long for_missing = grows(n_keys, 100, false), for_present = grows(0, 100, true);
+  CHECK(for_missing < for_present / 4, for_missing << " bytes of data blocks read for missing keys");
+  grows(0, 1, true);
+  leveldb_close(database);
+  leveldb_filterpolicy_destroy(policy);
+  leveldb_writeoptions_destroy(write);
+  leveldb_readoptions_destroy(read);
+  leveldb_options_destroy(options);
+  leveldb_cache_destroy(cache);
+}
+
 // Another policy's filters are ignored until compaction writes new ones.
 void change_of_policy(const std::function<Policy()> &first, const std::function<Policy()> &second,
                       bool same_name) {
@@ -424,7 +480,8 @@ struct Test {
 #define TEST(function) {#function, function}
 constexpr Test kTests[] = {
     TEST(appends_to_what_is_there), TEST(limits_modules),         TEST(survives_changes_and_compactions),
-    TEST(keeps_odd_keys),           TEST(serves_several_threads), TEST(policies_may_change),
+    TEST(keeps_odd_keys),           TEST(serves_several_threads), TEST(serves_the_c_interface),
+    TEST(policies_may_change),
     TEST(takes_at_most_65_bytes_above_10_bits_per_key),
     TEST(bytes_that_are_no_filter_hide_no_key), TEST(paranoid_checks_detect_damaged_lanes),
 };
