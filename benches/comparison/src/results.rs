@@ -34,18 +34,6 @@ impl Results {
         Table::new(title, &self.columns)
     }
 
-    fn columns<'a>(&'a self, table: &'a str, name: &'a str) -> impl Iterator<Item = &'a Column> {
-        self.columns.iter().filter(move |column| column.table == table && column.name == name)
-    }
-
-    pub fn median(&self, table: &str, column: &str, contender: &str) -> Option<f64> {
-        self.columns(table, column).find_map(|column| column.median(contender))
-    }
-
-    pub fn ratio(&self, table: &str, column: &str, one: &str, other: &str) -> Option<f64> {
-        self.columns(table, column).find_map(|column| column.ratio(one, other))
-    }
-
     /// The bits per key at which the contender's false-positive rate is `fpr` %, interpolated between two measured
     /// numbers of bits, because the logarithm of the rate is nearly linear there.
     pub fn bits_for(&self, contender: &str, fpr: f64) -> Option<f64> {
