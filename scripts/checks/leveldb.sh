@@ -50,13 +50,12 @@ leveldb_bench() {
     local name keys=${1:-1000000}
     # A comparison that fails leaves its databases.
     export TMPDIR=$scratch
-    for name in fpr policy readmissing; do
+    for name in fpr readmissing; do
         leveldb_build "$scratch/$name" "bindings/c/bench/leveldb_$name.cc" -O2
     done
     {
         sed -e "s|{date}|$(date -u +%F)|" -e "s|{cpu}|$(scripts/cpu)|" bindings/c/bench/leveldb.txt
         "$scratch/fpr" "$scratch/leveldb.json"
-        "$scratch/policy"
         "$scratch/readmissing" "$keys" random
         "$scratch/readmissing" "$keys" sequential
     } | tee "$scratch/leveldb.md"
