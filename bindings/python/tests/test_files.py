@@ -3,11 +3,8 @@
 import errno
 import os
 import pathlib
-import signal
 import stat
 import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -123,35 +120,6 @@ for cls in (BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloom
     assert "ant" in f
 """, path, limit)
     assert BloomFilter.open(path).to_filter() == filled() and files(tmp_path) == ["f.bloom"]
-
-
-@unix
-def test_a_killed_save_leaves_the_old_file_or_the_new(tmp_path):
-    path = tmp_path / "f.bloom"
-    filters = [filled(count=count) for count in (100_000, 300_000)]
-    filters[0].save(path)
-    program = """
-import sys
-from bloomline import BloomFilter
-filters = [BloomFilter(count) for count in (100_000, 300_000)]
-for f, count in zip(filters, (100_000, 300_000)):
-    f.update(range(count))
-print("ready", flush=True)
-while True:
-    for f in reversed(filters):
-        f.save(sys.argv[1])
-"""
-    for attempt in range(8):
-        with subprocess.Popen([sys.executable, "-c", program, path], stdout=subprocess.PIPE, text=True) as child:
-            assert child.stdout.readline() == "ready\n"
-            time.sleep(0.003 + 0.0047 * attempt)
-            child.kill()
-            assert child.wait() == -signal.SIGKILL
-        assert BloomFilter.open(path, mmap=False) in filters
-    left = [name for name in files(tmp_path) if name != "f.bloom"]
-    assert all(name.startswith(".") for name in left), "hidden, and documented"
-    filters[1].save(path)
-    assert BloomFilter.open(path).to_filter() == filters[1]
 
 
 @unix
