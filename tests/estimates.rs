@@ -8,10 +8,8 @@ mod common;
 
 use bloomline::variants::StandardBloomFilter;
 use bloomline::{BloomFilter, FilterBuilder, KeyEstimate, mix};
-use common::decode::forge_footer;
 use common::standard::with_bits;
 use proptest::prelude::*;
-use xxhash_rust::xxh64::xxh64;
 
 /// Bits per key and k, both the best k for these bits and worse ones.
 const SHAPES: &[(f64, u32)] = &[
@@ -173,46 +171,6 @@ fn pairs_of_filters() {
         check_pair::<InModules<3>>(&[(30.0, 5)], keys);
         check_pair::<InModules<16>>(&[(64.0, 2)], keys);
     }
-}
-
-/// Asserts that the estimates of a hundred copies of a filter, end to end, are a hundred times its estimates, and their
-/// variances too.
-fn check_copies<F: Filter>(copies_of: impl Fn(&F) -> F) {
-    for &(bits_per_key, k) in SHAPES.iter().filter(|shape| **shape != (6.0, 16)) {
-        // Whole lanes.
-        let bits = (bits_per_key * 100_000.0 / 512.0).round() * 512.0;
-        let a = F::of(bits, k, hashes(1, 0..100_000));
-        let b = F::of(bits, k, hashes(1, 90_000..190_000));
-        let (many_a, many_b) = (copies_of(&a), copies_of(&b));
-        let intersections = a.intersection(&b).zip(many_a.intersection(&many_b));
-        for (one, many) in
-            [(a.keys(), many_a.keys()), (a.union(&b), many_a.union(&many_b))].into_iter().chain(intersections)
-        {
-            let (one, many) = (one.unwrap(), many.unwrap());
-            let what = format!("{bits_per_key} bits, k {k}: {one:?}, {many:?}");
-            // The estimate of one is rounded to whole keys.
-            assert!(many.keys.abs_diff(100 * one.keys) <= 51, "{what}");
-            let ratio = many.standard_error / one.standard_error;
-            assert!((ratio / 10.0 - 1.0).abs() < 1e-3, "{what}");
-        }
-    }
-}
-
-/// So whatever holds for filters of 100,000 keys holds for filters of ten million.
-#[test]
-fn a_hundred_copies_of_a_filter_have_a_hundred_times_its_estimates() {
-    check_copies::<BloomFilter>(|filter| {
-        let (lanes, k) = filter.to_compact().split_last().map(|(k, lanes)| (lanes.to_vec(), *k)).unwrap();
-        BloomFilter::from_compact(&[lanes.repeat(100), vec![k]].concat()).unwrap()
-    });
-    check_copies::<StandardBloomFilter>(|filter| {
-        let standalone = filter.to_standalone();
-        let (body, footer) = standalone.split_at(standalone.len() - 64);
-        let copies = body.repeat(100);
-        let forged = forge_footer(&[&copies, footer].concat(), 0, &(100 * filter.bit_len()).to_le_bytes());
-        StandardBloomFilter::from_standalone(&forge_footer(&forged, 32, &xxh64(&copies, 0).to_le_bytes()))
-            .unwrap()
-    });
 }
 
 /// Asserts that errors in units of the standard error have mean 0 and standard deviation 1 over the seeds. By chance
