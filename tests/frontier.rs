@@ -32,19 +32,6 @@ fn restored(bytes: &[u8]) -> Result<Frontier<String>, Error> {
 }
 
 #[test]
-fn items_are_popped_in_order_and_once() {
-    let mut frontier = with_fpr(100, 1e-6);
-    assert!(frontier.is_empty() && !frontier.contains("ant"));
-    assert!(frontier.insert("ant") && frontier.insert("bee") && !frontier.insert("ant"));
-    assert_eq!((frontier.len(), frontier.accepted(), frontier.pop()), (2, 2, Some("ant")));
-    assert!(frontier.contains("ant") && !frontier.insert("ant"), "a popped item stays seen");
-    frontier.extend(["cat", "bee"]);
-    assert_eq!(frontier.iter().collect::<Vec<_>>(), [&"bee", &"cat"]);
-    assert_eq!((frontier.pop(), frontier.pop(), frontier.pop()), (Some("bee"), Some("cat"), None));
-    assert_eq!((frontier.len(), frontier.accepted()), (0, 3));
-}
-
-#[test]
 fn the_filter_has_the_requested_size() {
     for (expected_items, fpr) in [(0, 0.5), (1_000, 0.01), (50_000, 0.0001)] {
         let filter = BloomFilter::with_fpr(expected_items, fpr).unwrap();
