@@ -132,8 +132,7 @@ macro_rules! filter_class {
             $($own)*
 
             $(
-                /// Reads and verifies a file that `save` wrote. Accepts the arguments of `BloomFilter.open`, but maps no
-                /// file and always verifies. Raises DecodeError if it is damaged, and OSError.
+                /// Reads and verifies a file that `save` wrote. Never maps it. Raises DecodeError and OSError.
                 #[staticmethod]
                 #[pyo3(signature = (path, mmap=true, *, verify=true))]
                 pub fn open(

@@ -4,13 +4,11 @@ import errno
 import os
 import pathlib
 import stat
-import subprocess
 
-import numpy as np
 import pytest
 
 import bloomline
-from bloomline import BloomFilter, BloomView, FilterBank, FilterBuilder
+from bloomline import BloomFilter, BloomView, FilterBank
 from support import ALL, run_python
 
 unix = pytest.mark.skipif(os.name != "posix", reason="not on this system")
@@ -59,27 +57,6 @@ def test_save_and_open(cls, tmp_path):
             open(tmp_path / "f", True, False)
         with pytest.raises(ValueError, match="^verify=False needs mmap=True: a copy is always verified$"):
             open(tmp_path / "f", mmap=False, verify=False)
-
-
-CLI = os.environ.get("BLOOMLINE_CLI")
-
-
-@pytest.mark.skipif(not CLI, reason="BLOOMLINE_CLI is not set")
-@pytest.mark.parametrize("fpr, n_modules", [(0.01, 1), (1e-6, 2)])
-def test_files_travel_to_the_command_line_and_back(fpr, n_modules, tmp_path):
-    """The rate and the number of keys choose the number of modules. Readers must not have to know it."""
-    path, ours = tmp_path / "f.bloom", tmp_path / "ours.bloom"
-    keys = [f"user{number}" for number in range(30_000)]
-    command = [CLI, "build", "-q", "--fpr", str(fpr), "-o", path]
-    subprocess.run(command, input="\n".join(keys[:10_000]), text=True, check=True)
-    builder = FilterBuilder(fpr)
-    builder.update(keys[:10_000])
-    f = builder.finish()
-    view = BloomFilter.open(path)
-    assert view.n_modules == n_modules and view.to_filter() == f == bloomline.open(path, mmap=False)
-    f.save(ours)
-    checked = subprocess.run([CLI, "check", ours], input="\n".join(keys), text=True, check=True, capture_output=True)
-    assert checked.stdout.split() == np.array(keys)[view.contains_many(keys)].tolist()
 
 
 @unix
