@@ -4,14 +4,12 @@ mod common;
 #[path = "common/standalone.rs"]
 mod standalone;
 
-use arbitrary::{Arbitrary, Unstructured};
 use bloomline::variants::CountingBloomFilter;
 use bloomline::{BloomFilter, Kernel, Key, Sizing, mix, sizing};
 use common::allocations::allocated;
-use common::counting::{self, Input, counting};
-use common::decode::{counting_decoder_survives, forge_footer as forge};
+use common::counting;
+use common::decode::forge_footer as forge;
 use common::errors::*;
-use proptest::prelude::*;
 
 const FOOTER_BYTES: usize = 64;
 
@@ -26,29 +24,6 @@ fn filled<K: Key>(mut filter: CountingBloomFilter, keys: &[K]) -> CountingBloomF
 
 fn sample() -> CountingBloomFilter {
     filled(with_blocks(2, 6).with_seed(99).unwrap(), &["ant", "bee", "cat", "ant"])
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: common::cases(500), failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn programs_of_inserts_and_removes_lose_no_key(
-        // `arbitrary` ends a list at an even byte, so with random bytes half of all programs would be empty.
-        bytes in prop::collection::vec(prop_oneof![7 => any::<u8>().prop_map(|byte| byte | 1), 1 => any::<u8>()], 0..600),
-    ) {
-        counting(Input::arbitrary_take_rest(Unstructured::new(&bytes)).unwrap());
-    }
-
-    #[test]
-    fn arbitrary_bytes_are_an_error_or_a_filter(
-        offset in 0..48_usize, bytes in prop::collection::vec(any::<u8>(), 1..9), body in 0..1_100_usize,
-    ) {
-        let standalone = sample().to_standalone();
-        let bytes = &bytes[..bytes.len().min(48 - offset)];
-        counting_decoder_survives(&forge(&standalone, offset, bytes));
-        let zeros = [vec![0; body], standalone[standalone.len() - FOOTER_BYTES..].to_vec()].concat();
-        counting_decoder_survives(&forge(&zeros, 0, &(body as u64 / 256).to_le_bytes()));
-    }
 }
 
 #[test]

@@ -6,15 +6,11 @@ mod common;
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-use arbitrary::{Arbitrary, Unstructured};
 use bloomline::variants::{Frontier, ScalableBloomFilter};
 use bloomline::{BloomFilter, Error, Key, mix};
 use common::allocations::{allocated, kept};
-use common::decode::{
-    every_change_and_truncation_is_detected, forge_footer, forge_frontier, frontier_decoder_survives,
-};
+use common::decode::{every_change_and_truncation_is_detected, forge_footer, forge_frontier};
 use common::errors::*;
-use proptest::prelude::*;
 use xxhash_rust::xxh64::xxh64;
 
 const FOOTER_BYTES: usize = 64;
@@ -33,42 +29,6 @@ fn sample() -> Frontier<String> {
 
 fn restored(bytes: &[u8]) -> Result<Frontier<String>, Error> {
     Frontier::from_standalone(bytes)
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: common::cases(500), failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn no_item_is_popped_twice(
-        expected_items in 0..100_u8, grows: bool, seed: u64, bytes in prop::collection::vec(any::<u8>(), 0..400),
-    ) {
-        let operations = Vec::arbitrary(&mut Unstructured::new(&bytes)).expect("any bytes decode");
-        common::frontier::frontier(expected_items, grows, seed, &operations);
-    }
-
-    #[test]
-    fn forged_bytes_are_an_error_or_a_frontier(
-        offset in 0..40_usize, footer in prop::collection::vec(any::<u8>(), 1..9),
-        queue in prop::collection::vec(0..12_u8, 0..60), items in 0..5_u64,
-    ) {
-        let standalone = sample().to_standalone();
-        let footer = &footer[..footer.len().min(40 - offset)];
-        frontier_decoder_survives(&forge_footer(&standalone, offset, footer));
-        frontier_decoder_survives(&forge_frontier(&queue, items));
-    }
-}
-
-#[test]
-fn items_are_popped_in_order_and_once() {
-    let mut frontier = with_fpr(100, 1e-6);
-    assert!(frontier.is_empty() && !frontier.contains("ant"));
-    assert!(frontier.insert("ant") && frontier.insert("bee") && !frontier.insert("ant"));
-    assert_eq!((frontier.len(), frontier.accepted(), frontier.pop()), (2, 2, Some("ant")));
-    assert!(frontier.contains("ant") && !frontier.insert("ant"), "a popped item stays seen");
-    frontier.extend(["cat", "bee"]);
-    assert_eq!(frontier.iter().collect::<Vec<_>>(), [&"bee", &"cat"]);
-    assert_eq!((frontier.pop(), frontier.pop(), frontier.pop()), (Some("bee"), Some("cat"), None));
-    assert_eq!((frontier.len(), frontier.accepted()), (0, 3));
 }
 
 #[test]

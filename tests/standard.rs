@@ -11,9 +11,8 @@ use bloomline::sizing::standard::{MIN_FPR, StandardSizing};
 use bloomline::sstable::FilterPolicy;
 use bloomline::variants::StandardBloomFilter;
 use bloomline::{Error, ErrorKind, Key, mix};
-use common::decode::{forge_footer as forge, standard_decoder_survives};
+use common::decode::forge_footer as forge;
 use common::errors::*;
-use proptest::prelude::*;
 
 const FOOTER_BYTES: usize = 64;
 
@@ -54,23 +53,6 @@ fn bits(filter: &StandardBloomFilter) -> Vec<u64> {
             (0..8).filter(move |bit| byte >> bit & 1 == 1).map(move |bit| 8 * at as u64 + bit)
         })
         .collect()
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: common::cases(500), failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn arbitrary_bytes_are_an_error_or_a_filter(
-        offset in 0..48_usize, bytes in prop::collection::vec(any::<u8>(), 1..9), length in 0..200_usize,
-    ) {
-        let standalone = sample().to_standalone();
-        let bytes = &bytes[..bytes.len().min(48 - offset)];
-        standard_decoder_survives(&forge(&standalone, offset, bytes));
-        let fitting = (8 * length as u64 + bytes.len() as u64).to_le_bytes();
-        let body = length.div_ceil(8) * 8;
-        let zeros = [vec![0; body], standalone[standalone.len() - FOOTER_BYTES..].to_vec()].concat();
-        standard_decoder_survives(&forge(&zeros, 0, &fitting));
-    }
 }
 
 #[test]
@@ -130,9 +112,10 @@ fn a_filter_takes_whole_cache_lines() {
     assert_eq!((sample().byte_len(), with_bits(513, 1).byte_len()), (64, 128));
 }
 
-/// The ratio of false positives to the number that the model predicts, over `filters` filters of `keys` keys, with
-/// `lookups` absent keys each.
-fn ratio(sizing: StandardSizing, keys: u64, filters: u64, lookups: u64) -> f64 {
+/// Asserts that the measured false-positive rate is within 2% plus three standard errors of the model's, on both sides,
+/// over `filters` filters of `keys` keys, with `lookups` absent keys each.
+fn assert_model(bits_per_key: f64, k: u32, keys: u64, filters: u64, lookups: u64) {
+    let sizing = StandardSizing::new((keys as f64 * bits_per_key) as u64, k).unwrap();
     let mut positives = 0;
     for round in 0..filters {
         let mut filter = with_bits(sizing.bit_len(), sizing.k());
@@ -141,18 +124,8 @@ fn ratio(sizing: StandardSizing, keys: u64, filters: u64, lookups: u64) -> f64 {
         positives += absent.filter(|&hash| filter.contains_hash(hash)).count();
     }
     let expected = (filters * lookups) as f64 * sizing.expected_fpr(keys);
-    let ratio = positives as f64 / expected;
+    let (ratio, tolerance) = (positives as f64 / expected, 0.02 + 3.0 / expected.sqrt());
     println!("{sizing:?}, {keys} keys: {ratio:.4} of the model's FPR, {expected:.0} expected");
-    ratio
-}
-
-/// Asserts that the measured false-positive rate is within 2% plus three standard errors of the model's, on both
-/// sides.
-fn assert_model(bits_per_key: f64, k: u32, keys: u64, filters: u64, lookups: u64) {
-    let sizing = StandardSizing::new((keys as f64 * bits_per_key) as u64, k).unwrap();
-    let expected = (filters * lookups) as f64 * sizing.expected_fpr(keys);
-    let tolerance = 0.02 + 3.0 / expected.sqrt();
-    let ratio = ratio(sizing, keys, filters, lookups);
     assert!((ratio - 1.0).abs() <= tolerance, "{sizing:?}: {ratio} of the model, tolerance {tolerance}");
 }
 
@@ -217,24 +190,6 @@ fn the_measured_fpr_of_few_keys_matches_the_model_and_keeps_the_request() {
             }
             assert!(to_request <= 1.0 + 4.0 * error, "{fpr}, {keys} keys: {to_request} of the request");
         }
-    }
-}
-
-#[test]
-#[cfg_attr(miri, ignore = "hours under miri")]
-fn the_measured_fpr_is_the_requested_fpr() {
-    for (fpr, keys, filters, lookups) in [
-        (0.1, 1_000, 20, 20_000),
-        (0.01, 1_000, 20, 10_000),
-        (0.01, 20_000, 5, 40_000),
-        (0.001, 5_000, 20, 40_000),
-    ] {
-        let sizing = StandardSizing::for_fpr(keys, fpr).unwrap();
-        let filter = StandardBloomFilter::with_fpr(keys, fpr).unwrap();
-        assert_eq!((filter.bit_len(), filter.k()), (sizing.bit_len(), sizing.k()));
-        let ratio = ratio(sizing, keys, filters, lookups) * sizing.expected_fpr(keys) / fpr;
-        let tolerance = 0.02 + 3.0 / (fpr * (filters * lookups) as f64).sqrt();
-        assert!((ratio - 1.0).abs() <= tolerance, "{fpr}, {keys} keys: {ratio} of the requested FPR");
     }
 }
 
@@ -319,6 +274,10 @@ fn sizes_are_the_smallest_that_keep_the_fpr() {
             let sizing = StandardSizing::for_fpr(keys, fpr).unwrap();
             let rate = sizing.expected_fpr(keys.max(1));
             assert!(rate <= fpr, "{keys} keys, {fpr}: {sizing:?} has {rate}");
+            if keys <= 1_000 {
+                let filter = StandardBloomFilter::with_fpr(keys, fpr).unwrap();
+                assert_eq!((filter.bit_len(), filter.k()), (sizing.bit_len(), sizing.k()));
+            }
             let less = sizing.bit_len() - 2 - sizing.bit_len().min(keys) / 10_000;
             if keys >= 100 {
                 let smaller = model_fpr(less, keys, sizing.k()).unwrap();

@@ -18,7 +18,7 @@ capi() {
     if install valgrind valgrind; then
         # Every block is freed, so that a user's own leaks are the only ones that valgrind reports.
         step valgrind --quiet --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=all --show-leak-kinds=all \
-            "$scratch/shared-c" tests/golden "$scratch/abi.bloom"
+            "$scratch/shared-c" "$scratch" "$scratch/abi.bloom"
     else
         skip "valgrind" "it could not be installed"
     fi
@@ -58,9 +58,9 @@ all_functions_are_declared_exported_and_tested() {
 c_and_cxx() {
     gcc -std=c99 "${strict[@]}" bindings/c/tests/abi.c -o "$1-c" "${@:2}" -pthread
     g++ -std=c++17 "${strict[@]}" -x c++ bindings/c/tests/abi.c -x none -o "$1-cxx" "${@:2}" -pthread
-    "$1-c" tests/golden "$scratch/abi.bloom"
-    "$1-cxx" tests/golden "$scratch/abi.bloom"
-    BLOOMLINE_KERNEL=portable "$1-c" tests/golden "$scratch/abi.bloom" | grep -w portable
+    "$1-c" "$scratch" "$scratch/abi.bloom"
+    "$1-cxx" "$scratch" "$scratch/abi.bloom"
+    BLOOMLINE_KERNEL=portable "$1-c" "$scratch" "$scratch/abi.bloom" | grep -w portable
 }
 
 static_programs_are_small() {

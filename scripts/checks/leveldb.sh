@@ -4,23 +4,18 @@ leveldb() {
     leveldb_tools || { skip "LevelDB" "libleveldb-dev or a C++ compiler could not be installed"; return; }
     install valgrind valgrind || skip "tests under valgrind" "it could not be installed"
     cargo build --profile capi --quiet -p bloomline-capi
-    # At once, because each uses one core.
-    leveldb_tests leveldb.cc 20000 500 &
-    leveldb_tests leveldb_c.c 20000 2000
-    wait $!
-}
-
-# `leveldb_tests SOURCE KEYS-UNDER-SANITIZERS KEYS-UNDER-VALGRIND`
-leveldb_tests() {
-    local source=bindings/c/tests/$1 program=$scratch/${1/./-}
+    local source=bindings/c/tests/leveldb.cc program=$scratch/tests
     leveldb_build "$program" "$source" -O2
     step "$program"
     leveldb_build "$program-watched" "$source" -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined
-    step "$program-watched" "$2"
+    step "$program-watched" 20000
+    # The header for C, as C99.
+    leveldb_build "$scratch/example" bindings/c/examples/leveldb.c -O1
+    step "$scratch/example" "$scratch/database"
     command -v valgrind >/dev/null || return 0
     # LevelDB's background thread never ends, and valgrind reports its stack as "possibly lost".
     step valgrind --quiet --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite,indirect \
-        --show-leak-kinds=definite,indirect "$program" "$3"
+        --show-leak-kinds=definite,indirect "$program" 500
 }
 
 ## leveldb_suite               LevelDB's own tests with these filters: those of two versions
@@ -55,13 +50,12 @@ leveldb_bench() {
     local name keys=${1:-1000000}
     # A comparison that fails leaves its databases.
     export TMPDIR=$scratch
-    for name in fpr policy readmissing; do
+    for name in fpr readmissing; do
         leveldb_build "$scratch/$name" "bindings/c/bench/leveldb_$name.cc" -O2
     done
     {
         sed -e "s|{date}|$(date -u +%F)|" -e "s|{cpu}|$(scripts/cpu)|" bindings/c/bench/leveldb.txt
         "$scratch/fpr" "$scratch/leveldb.json"
-        "$scratch/policy"
         "$scratch/readmissing" "$keys" random
         "$scratch/readmissing" "$keys" sequential
     } | tee "$scratch/leveldb.md"

@@ -7,18 +7,15 @@ use anyhow::{Context, Result, ensure};
 use bloomline::Sizing;
 use bloomline_comparison::line_up::{
     self, BASELINE, BITS_PER_KEY, BLOOMLINE, BLOOMLINE_BATCH, Contender, FASTBLOOM, HASH_KEYS, ONE_MODULE,
-    ROCKSDB, ROCKSDB_DEBIAN, SBBF, WITHOUT_INSERTS,
+    ROCKSDB, ROCKSDB_DEBIAN, SBBF, VARIANT, WITHOUT_INSERTS,
 };
 use bloomline_comparison::results::{
-    ABSENT, AT_RATES, BY_BITS, BY_K, BY_KEY, Column, FROM_KEYS, INSERT, MIXED, PRESENT, Results, SCRATCH,
-    Table, size, size_text,
+    ABSENT, AT_RATES, BY_BITS, BY_K, BY_KEY, Column, INSERT, MIXED, PRESENT, Results, Table, size, size_text,
 };
 use bloomline_comparison::{
-    builds,
     filter::Filter,
     keys::{Keys, SHAPES},
     machine::Machine,
-    memory::peak_during,
     queries::{self, Queries},
     race::{race, time_once, time_repeatedly},
     rocksdb,
@@ -39,7 +36,6 @@ const WINDOW: usize = 512 << 10;
 const MIDDLE_SIZE: usize = 1 << 20;
 /// The size at which k varies. In cache, so that the computation is timed and not the memory.
 const SMALL_SIZE: usize = 16 << 10;
-const KEYS_TO_BUILD: usize = 1_000_000;
 const SIZES: [usize; 5] = [SMALL_SIZE, 256 << 10, MIDDLE_SIZE, 16 << 20, 64 << 20];
 const HUGE: usize = 1 << 30;
 /// Keys in filters of equal rates, which need about 12 KB, 600 KB and 60 MB at 1%.
@@ -55,13 +51,13 @@ struct Arguments {
     /// Only filters whose name contains NAME, and the baseline. Repeat for several
     #[arg(long, value_name = "NAME")]
     filter: Vec<String>,
-    /// Only filters of this size, e.g. 16KiB; repeat for several. Skips builds, false-positive rates and k
+    /// Only filters of this size, e.g. 16KiB; repeat for several. Skips false-positive rates and k
     #[arg(long, value_name = "SIZE", value_parser = size)]
     size: Vec<usize>,
     /// Also filters of 1 GiB, which needs 3 GiB of memory and some minutes
     #[arg(long)]
     huge: bool,
-    /// No builds, false-positive rates and k
+    /// No false-positive rates and k
     #[arg(long)]
     speed: bool,
     /// Fewer rounds and sizes, so less exact
@@ -99,7 +95,6 @@ fn main() -> Result<()> {
         bench.by_hash(size_bytes)?;
     }
     if bench.arguments.size.is_empty() && !bench.arguments.speed {
-        bench.builds();
         bench.vary_k();
         bench.vary_bits_per_key();
         bench.at_rates()?;
@@ -119,7 +114,8 @@ struct Bench {
 impl Bench {
     fn is_wanted(&self, name: &str) -> bool {
         let filter = &self.arguments.filter;
-        filter.is_empty() || name == BASELINE || filter.iter().any(|part| name.contains(part.as_str()))
+        let is_default = filter.is_empty() && !name.starts_with(VARIANT);
+        is_default || name == BASELINE || filter.iter().any(|part| name.contains(part.as_str()))
     }
 
     fn rounds(&self, most: usize) -> usize {
@@ -264,25 +260,6 @@ impl Bench {
         let others = [BASELINE, ROCKSDB, SBBF, FASTBLOOM];
         Table::ratios(&format!("{name}: {table}"), std::slice::from_ref(&column), &others).print();
         self.results.columns.push(column);
-    }
-
-    fn builds(&mut self) {
-        for shape in &SHAPES[1..3] {
-            let keys = Keys::new(0..KEYS_TO_BUILD as u64, shape);
-            let mut builds = builds::FROM_KEYS.to_vec();
-            builds.retain(|(name, _)| self.is_wanted(name));
-            let turn = |build: &mut builds::FromKeys| {
-                time_once(KEYS_TO_BUILD, || _ = black_box(build(black_box(&keys))))
-            };
-            self.results.columns.push(race(FROM_KEYS, shape.name, &mut builds, self.rounds(BEYOND), turn));
-            let scratch = builds.iter().map(|(name, build)| {
-                let (peak, bytes) = peak_during(|| build(&keys));
-                (name.to_string(), (peak - bytes.len()) as f64 / KEYS_TO_BUILD as f64)
-            });
-            self.keep(SCRATCH, shape.name, scratch);
-        }
-        self.results.table(FROM_KEYS).print();
-        self.results.table(SCRATCH).print();
     }
 
     fn vary_k(&mut self) {

@@ -3,7 +3,8 @@
 
 use std::hint::black_box;
 
-use bloomline::{BloomFilter, mix};
+use bloomline::variants::{CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter};
+use bloomline::{AtomicBloomFilter, BloomFilter, mix};
 use xorf::Filter as _;
 
 use crate::keys::Keys;
@@ -97,6 +98,10 @@ one_by_one!(BloomFilter, BloomFilter::byte_len, insert, contains; fn fill(&mut s
 });
 one_by_one!(fastbloom::BloomFilter, |filter: &Self| filter.num_bits() / 8, insert, contains);
 one_by_one!(sbbf_rs_safe::Filter, |filter: &Self| filter.as_bytes().len());
+one_by_one!(AtomicBloomFilter, |filter: &Self| filter.sizing().byte_len());
+one_by_one!(CountingBloomFilter, CountingBloomFilter::byte_len);
+one_by_one!(ScalableBloomFilter, ScalableBloomFilter::byte_len);
+one_by_one!(StandardBloomFilter, StandardBloomFilter::byte_len);
 
 /// A filter of bloomline whose lookups are not inlined, so that none shares the work that a loop does once.
 pub struct Call(pub BloomFilter);
@@ -152,45 +157,6 @@ impl Filter for Batch {
     #[inline(never)]
     fn count(&self, hashes: &[u64], with_branch: bool) -> usize {
         count_in_batches(hashes, with_branch, |hashes, found| self.0.contains_batch(hashes, found))
-    }
-}
-
-/// The bytes of a bloomline filter in small pages, in a build whose own filters use huge pages.
-#[cfg(feature = "huge-pages")]
-pub struct SmallPages {
-    pub filter: BloomFilter,
-    pub bytes: Vec<u8>,
-}
-
-#[cfg(feature = "huge-pages")]
-impl SmallPages {
-    /// Starts at a cache line.
-    fn bytes(&self) -> &[u8] {
-        &self.bytes[self.bytes.as_ptr().align_offset(64)..]
-    }
-}
-
-#[cfg(feature = "huge-pages")]
-impl Filter for SmallPages {
-    fn byte_len(&self) -> usize {
-        self.bytes().len() / 64 * 64
-    }
-
-    fn insert_all(&mut self, hashes: &[u64]) {
-        self.filter.insert_batch(hashes);
-    }
-
-    fn finish(&mut self) {
-        // Reserves the final size with its padding, because a reallocation would change the alignment.
-        self.bytes.reserve_exact(self.filter.byte_len() + 128);
-        self.bytes.resize(self.bytes.as_ptr().align_offset(64), 0);
-        self.filter.write_compact(&mut self.bytes).expect("room for it");
-        self.filter = BloomFilter::with_blocks(1, 1).expect("enough memory");
-    }
-
-    fn count(&self, hashes: &[u64], with_branch: bool) -> usize {
-        let view = bloomline::BloomView::from_compact(self.bytes()).expect("our own bytes");
-        count_in_batches(hashes, with_branch, |hashes, found| view.contains_batch(hashes, found))
     }
 }
 

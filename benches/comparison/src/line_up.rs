@@ -1,9 +1,9 @@
 //! The contenders, each with its name.
 
-use bloomline::{BloomFilter, Kernel, Sizing, mix, sizing};
+use bloomline::sizing::standard::StandardSizing;
+use bloomline::variants::{CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter};
+use bloomline::{AtomicBloomFilter, BloomFilter, Kernel, Sizing, mix, sizing};
 
-#[cfg(feature = "huge-pages")]
-use crate::filter::SmallPages;
 use crate::filter::{Baseline, Batch, Call, Filter, Xorf};
 use crate::queries;
 use crate::rocksdb::{self, RocksDb};
@@ -17,16 +17,17 @@ pub const BLOOMLINE: &str = "bloomline";
 pub const BLOOMLINE_BATCH: &str = "bloomline batch";
 pub const CALL: &str = "bloomline, by a call";
 pub const ONE_MODULE: &str = "bloomline, one module";
-pub const SMALL_PAGES: &str = "bloomline batch, small pages";
 pub const AVX2: &str = "bloomline avx2";
 pub const SBBF: &str = "sbbf-rs-safe";
 pub const FASTBLOOM: &str = "fastbloom";
 pub const XORF: &str = "xorf BinaryFuse8";
+/// What the names of bloomline's variants begin with, which run only if they are asked for.
+pub const VARIANT: &str = "variant";
 
 /// The contenders that hash keys and are timed with it.
 pub const HASH_KEYS: [&str; 5] = [BLOOMLINE, AVX2, ROCKSDB, ROCKSDB_DEBIAN, FASTBLOOM];
 /// The contenders whose inserts are not timed, because keys cannot be inserted one by one, or as by another contender.
-pub const WITHOUT_INSERTS: [&str; 4] = [BASELINE, CALL, SMALL_PAGES, XORF];
+pub const WITHOUT_INSERTS: [&str; 3] = [BASELINE, CALL, XORF];
 
 /// Above this size only the contenders of a target run, because filling the rest would cost minutes. They run two at a
 /// time, because in a virtual machine all slow down threefold once some gigabytes of small pages are in use.
@@ -35,13 +36,7 @@ const LARGEST_FOR_ALL: usize = 64 << 20;
 const MEDIUM: usize = 16 << 20;
 const MEDIUM_RACE: &[&str] =
     &[BASELINE, BLOOMLINE, CALL, BLOOMLINE_BATCH, AVX2, ROCKSDB, ROCKSDB_DEBIAN, SBBF, FASTBLOOM];
-const LARGE_RACES: &[&[&str]] = &[
-    &[BLOOMLINE_BATCH, BASELINE],
-    &[BLOOMLINE, ROCKSDB],
-    &[BLOOMLINE, SBBF],
-    #[cfg(feature = "huge-pages")]
-    &[BLOOMLINE_BATCH, SMALL_PAGES],
-];
+const LARGE_RACES: &[&[&str]] = &[&[BLOOMLINE_BATCH, BASELINE], &[BLOOMLINE, ROCKSDB], &[BLOOMLINE, SBBF]];
 
 /// The contenders at equal rates. Contenders in one row set the same bits, so only the first one's rate is measured to
 /// size them.
@@ -88,8 +83,6 @@ pub fn contenders(
         Box::new(BloomFilter::with_blocks(size_bytes / 64, k).expect("enough memory"))
     });
     add(BLOOMLINE_BATCH, &|| Box::new(Batch(bloomline())));
-    #[cfg(feature = "huge-pages")]
-    add(SMALL_PAGES, &|| Box::new(SmallPages { filter: bloomline(), bytes: Vec::new() }));
     for &build in rocksdb::BUILDS {
         let k = k.unwrap_or_else(|| build.probes_for(bits_per_key));
         add(build.name, &|| Box::new(RocksDb::new(build, size_bytes, k)));
@@ -106,6 +99,19 @@ pub fn contenders(
         add(&format!("{BLOOMLINE} {kernel}"), &|| Box::new(bloomline().with_kernel(kernel)));
     }
     add(XORF, &|| Box::<Xorf>::default());
+    add("variant atomic", &|| Box::new(AtomicBloomFilter::from(bloomline())));
+    add("variant counting", &|| {
+        let sizing = Sizing::new(size_bytes / 64, k_chosen).expect("a size");
+        Box::new(CountingBloomFilter::with_sizing(sizing).expect("enough memory"))
+    });
+    // Grown to a hundred times its initial capacity.
+    add("variant scalable", &|| {
+        Box::new(ScalableBloomFilter::with_fpr(keys as u64 / 100, 0.01).expect("enough memory"))
+    });
+    add("variant standard", &|| {
+        let sizing = StandardSizing::for_bits_per_key(keys as u64, bits_per_key).expect("a size");
+        Box::new(StandardBloomFilter::with_sizing(sizing).expect("enough memory"))
+    });
     contenders
 }
 

@@ -20,9 +20,6 @@ pub const AT_RATES: [(&str, f64); 3] = [
 ];
 pub const MIXED: &str = "Lookups of present and absent keys in random order, with a branch on the answer";
 pub const INSERT: &str = "Inserts";
-pub const FROM_KEYS: &str =
-    "Building and serializing a filter of a million keys, hashing included, ns per key";
-pub const SCRATCH: &str = "Peak memory of that, beyond the result, bytes per key";
 pub const BY_K: &str = "Lookups of absent keys by k, 16 KiB";
 pub const BY_BITS: &str = "FPR by bits per key, %, each filter with the k that its library chooses";
 
@@ -35,18 +32,6 @@ pub struct Results {
 impl Results {
     pub fn table(&self, title: &str) -> Table {
         Table::new(title, &self.columns)
-    }
-
-    fn columns<'a>(&'a self, table: &'a str, name: &'a str) -> impl Iterator<Item = &'a Column> {
-        self.columns.iter().filter(move |column| column.table == table && column.name == name)
-    }
-
-    pub fn median(&self, table: &str, column: &str, contender: &str) -> Option<f64> {
-        self.columns(table, column).find_map(|column| column.median(contender))
-    }
-
-    pub fn ratio(&self, table: &str, column: &str, one: &str, other: &str) -> Option<f64> {
-        self.columns(table, column).find_map(|column| column.ratio(one, other))
     }
 
     /// The bits per key at which the contender's false-positive rate is `fpr` %, interpolated between two measured

@@ -51,8 +51,7 @@ pub extern "C" fn bloomline_atomic_filter_with_blocks(n_blocks: usize, k: u32) -
 /// Copies the `n` bytes of a filter's standalone form, as `bloomline_atomic_filter_to_standalone` or
 /// `bloomline_filter_to_standalone` returns it, after comparing all of them with their checksums.
 ///
-/// Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT), if they are not a filter or are
-/// damaged (BLOOMLINE_DECODE), or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
+/// Returns null if the bytes are not a filter or are damaged (BLOOMLINE_DECODE).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_atomic_filter_from_standalone(
     bytes: *const c_void,
@@ -75,8 +74,7 @@ fn converted<A, B>(filter: Option<Box<A>>, convert: impl FnOnce(A) -> B) -> Opti
 
 /// Converts a filter, with its keys and seed, without copying it, and frees `filter`.
 ///
-/// Returns null if `filter` is null (BLOOMLINE_INVALID_ARGUMENT), or if a little memory cannot be allocated
-/// (BLOOMLINE_OUT_OF_MEMORY). `filter` is then not freed.
+/// If it returns null, `filter` is not freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_from_filter(
     filter: Option<Box<Filter>>,
@@ -86,8 +84,7 @@ pub extern "C" fn bloomline_atomic_filter_from_filter(
 
 /// Converts a filter back, without copying it, and frees `filter`, which no thread may be using.
 ///
-/// Returns null if `filter` is null (BLOOMLINE_INVALID_ARGUMENT), or if a little memory cannot be allocated
-/// (BLOOMLINE_OUT_OF_MEMORY). `filter` is then not freed.
+/// If it returns null, `filter` is not freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_into_filter(
     filter: Option<Box<AtomicFilter>>,
@@ -97,9 +94,6 @@ pub extern "C" fn bloomline_atomic_filter_into_filter(
 
 /// Returns a copy, which you free separately. It has all keys of inserts that this thread has synchronised with, and
 /// perhaps some bits of inserts that run at the same time.
-///
-/// Returns null if `filter` is null (BLOOMLINE_INVALID_ARGUMENT), or if memory cannot be allocated
-/// (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_to_filter(filter: Option<&AtomicFilter>) -> Option<Box<Filter>> {
     or_record(None, || boxed(|| Ok(Filter(not_null(filter, "filter")?.0.to_filter()?))))
@@ -274,9 +268,6 @@ pub extern "C" fn bloomline_atomic_filter_seed(filter: Option<&AtomicFilter>) ->
 
 /// Returns the filter's standalone form, while other threads continue, in memory that you free with `bloomline_free`,
 /// and writes its length to `length`. See `bloomline_filter_write_standalone`.
-///
-/// Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT) or memory cannot be allocated
-/// (BLOOMLINE_OUT_OF_MEMORY). `length` is then 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_to_standalone(
     filter: Option<&AtomicFilter>,

@@ -24,8 +24,7 @@ pub struct Builder {
 
 /// Creates a builder of filters with `bits_per_key` for each distinct key, rounded up.
 ///
-/// Returns null if `bits_per_key` is not in (0, 64] (BLOOMLINE_SIZING), or if a little memory cannot be allocated
-/// (BLOOMLINE_OUT_OF_MEMORY).
+/// Returns null if `bits_per_key` is not in (0, 64] (BLOOMLINE_SIZING).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_with_bits_per_key(bits_per_key: f64) -> Option<Box<Builder>> {
     or_record(None, || {
@@ -36,8 +35,7 @@ pub extern "C" fn bloomline_builder_with_bits_per_key(bits_per_key: f64) -> Opti
 
 /// Creates a builder of filters with a false-positive rate of at most `fpr`.
 ///
-/// Returns null if `fpr` is not in [5.432e-13, 1) (BLOOMLINE_SIZING), or if a little memory cannot be allocated
-/// (BLOOMLINE_OUT_OF_MEMORY).
+/// Returns null if `fpr` is not in [5.432e-13, 1) (BLOOMLINE_SIZING).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_with_fpr(fpr: f64) -> Option<Box<Builder>> {
     or_record(None, || {
@@ -142,8 +140,7 @@ pub extern "C" fn bloomline_builder_len(builder: Option<&Builder>) -> usize {
 
 /// Builds the filter of the keys inserted, which you free, and empties the builder.
 ///
-/// Returns null for a null builder (BLOOMLINE_INVALID_ARGUMENT), or if memory cannot be allocated
-/// (BLOOMLINE_OUT_OF_MEMORY). The builder then keeps its keys.
+/// If it returns null, the builder keeps its keys.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_finish(builder: Option<&mut Builder>) -> Option<Box<Filter>> {
     or_record(None, || boxed(|| Ok(Filter(not_null(builder, "builder")?.builder.finish()?))))
@@ -153,8 +150,7 @@ pub extern "C" fn bloomline_builder_finish(builder: Option<&mut Builder>) -> Opt
 /// free with `bloomline_free`, and writes its length to `length`. At 10 bits per key, that is at most 1.25 bytes per
 /// key plus 65.
 ///
-/// Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT), or if memory cannot be allocated
-/// (BLOOMLINE_OUT_OF_MEMORY). `length` is then 0, and the builder keeps its keys.
+/// If it returns null, the builder keeps its keys.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_finish_compact(
     builder: Option<&mut Builder>,

@@ -36,8 +36,7 @@ pub unsafe extern "C" fn bloomline_filter_write_file(filter: Option<&Filter>, pa
 /// Reads a filter from a file in standalone form, and verifies its checksums. You can change the filter and must free
 /// it. While it reads, this function needs twice the filter's memory.
 ///
-/// Returns null if `path` is null (BLOOMLINE_INVALID_ARGUMENT), if the file cannot be read (BLOOMLINE_IO), if it is not
-/// a filter or is damaged (BLOOMLINE_DECODE), or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
+/// Returns null if the file cannot be read (BLOOMLINE_IO), or if it is not a filter or is damaged (BLOOMLINE_DECODE).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_filter_from_file(path: *const c_char) -> Option<Box<Filter>> {
     or_record(None, || {
@@ -81,8 +80,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
 /// would get SIGBUS. It may be deleted, or replaced as `bloomline_filter_write_file` does, because the view then keeps
 /// the old file.
 ///
-/// Returns null if `path` is null (BLOOMLINE_INVALID_ARGUMENT), if the file cannot be mapped (BLOOMLINE_IO), if it is
-/// not a filter or is damaged (BLOOMLINE_DECODE), or if a little memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
+/// Returns null if the file cannot be mapped (BLOOMLINE_IO), or if it is not a filter or is damaged (BLOOMLINE_DECODE).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_view_from_file(path: *const c_char) -> Option<Box<View>> {
     // SAFETY: this function's contract is the same.

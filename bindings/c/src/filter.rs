@@ -23,8 +23,7 @@ pub struct Filter(pub(crate) BloomFilter);
 /// rate of 1% needs 9.9 bits per key. The size is rounded up, by at most 1% or one block, to a number of blocks that
 /// has many divisors, so that `bloomline_filter_fold` can at least halve it.
 ///
-/// Returns null if `fpr` is not in [5.432e-13, 1) or the filter is larger than the address space (BLOOMLINE_SIZING), or
-/// if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
+/// Returns null if `fpr` is not in [5.432e-13, 1) or the filter is larger than the address space (BLOOMLINE_SIZING).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_with_fpr(expected_keys: usize, fpr: f64) -> Option<Box<Filter>> {
     or_record(None, || boxed(|| Ok(Filter(BloomFilter::with_fpr(expected_keys as u64, fpr)?))))
@@ -48,8 +47,7 @@ pub extern "C" fn bloomline_filter_with_fpr_within(
 /// Creates an empty filter with `bits_per_key` for each of `expected_keys` distinct keys, rounded up to whole blocks of
 /// 64 bytes, and the best k for that size.
 ///
-/// Returns null if `bits_per_key` is not in (0, 64] or the filter is larger than the address space (BLOOMLINE_SIZING),
-/// or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
+/// Returns null if `bits_per_key` is not in (0, 64] or the filter is larger than the address space (BLOOMLINE_SIZING).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_with_bits_per_key(
     expected_keys: usize,
@@ -62,8 +60,7 @@ pub extern "C" fn bloomline_filter_with_bits_per_key(
 
 /// Creates an empty filter of `n_blocks` blocks of 64 bytes in one module, with `k` probes per key, from 1 to 16.
 ///
-/// Returns null if `n_blocks` or `k` is out of range (BLOOMLINE_SIZING), or if memory cannot be allocated
-/// (BLOOMLINE_OUT_OF_MEMORY).
+/// Returns null if `n_blocks` or `k` is out of range (BLOOMLINE_SIZING).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_with_blocks(n_blocks: usize, k: u32) -> Option<Box<Filter>> {
     or_record(None, || boxed(|| Ok(Filter(BloomFilter::with_blocks(n_blocks, k)?))))
@@ -87,8 +84,7 @@ pub extern "C" fn bloomline_filter_set_seed(filter: Option<&mut Filter>, seed: u
     })
 }
 
-/// Returns a copy of the filter, which you free separately. Returns null if `filter` is null, or if memory cannot be
-/// allocated (BLOOMLINE_OUT_OF_MEMORY).
+/// Returns a copy of the filter, which you free separately.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_clone(filter: Option<&Filter>) -> Option<Box<Filter>> {
     or_record(None, || boxed(|| Ok(Filter(not_null(filter, "filter")?.0.as_view().to_filter()?))))
@@ -398,9 +394,6 @@ pub unsafe extern "C" fn bloomline_filter_write_compact(
 
 /// Returns the filter's compact form in memory that you free with `bloomline_free`, and writes its length to `length`.
 /// See `bloomline_filter_write_compact`.
-///
-/// Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT) or memory cannot be allocated
-/// (BLOOMLINE_OUT_OF_MEMORY). `length` is then 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_to_compact(
     filter: Option<&Filter>,
@@ -434,9 +427,6 @@ pub unsafe extern "C" fn bloomline_filter_write_standalone(
 
 /// Returns the filter's standalone form in memory that you free with `bloomline_free`, and writes its length to
 /// `length`. See `bloomline_filter_write_standalone`.
-///
-/// Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT) or memory cannot be allocated
-/// (BLOOMLINE_OUT_OF_MEMORY). `length` is then 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_to_standalone(
     filter: Option<&Filter>,

@@ -52,8 +52,7 @@ static NAME: [u8; FilterPolicy::NAME.len() + 1] = {
 
 /// Creates a policy of `bits_per_key` for each distinct key of a filter, such as 10 for 1% false positives.
 ///
-/// Returns null if `bits_per_key` is not in (0, 64] (BLOOMLINE_SIZING), or if a little memory cannot be allocated
-/// (BLOOMLINE_OUT_OF_MEMORY).
+/// Returns null if `bits_per_key` is not in (0, 64] (BLOOMLINE_SIZING).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_policy_with_bits_per_key(bits_per_key: f64) -> Option<Box<Policy>> {
     or_record(None, || boxed(|| Ok(Policy::new(FilterPolicy::with_bits_per_key(bits_per_key)?))))
@@ -61,8 +60,7 @@ pub extern "C" fn bloomline_policy_with_bits_per_key(bits_per_key: f64) -> Optio
 
 /// Creates a policy whose filters have a false-positive rate of at most `fpr`.
 ///
-/// Returns null if `fpr` is not in [5.432e-13, 1) (BLOOMLINE_SIZING), or if a little memory cannot be allocated
-/// (BLOOMLINE_OUT_OF_MEMORY).
+/// Returns null if `fpr` is not in [5.432e-13, 1) (BLOOMLINE_SIZING).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_policy_with_fpr(fpr: f64) -> Option<Box<Policy>> {
     or_record(None, || boxed(|| Ok(Policy::new(FilterPolicy::with_fpr(fpr)?))))
@@ -104,7 +102,7 @@ pub extern "C" fn bloomline_policy_name() -> *const c_char {
 /// `lengths` may be null, and the filter still has at least one byte.
 ///
 /// Returns null if a pointer is null or misaligned (BLOOMLINE_INVALID_ARGUMENT), except that a key of length 0 may be
-/// null, or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY). `length` is then 0.
+/// null. `length` is then 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_policy_create_filter(
     policy: Option<&Policy>,

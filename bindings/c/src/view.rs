@@ -48,9 +48,8 @@ unsafe fn open(
 /// Opens the `n` bytes of the compact form of a filter with seed 0. Checks only their length and last byte, because
 /// compact bytes rely on the length and checksum of their container.
 ///
-/// Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT), if they are not a filter
-/// (BLOOMLINE_DECODE), or if a little memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY). If you must answer a lookup
-/// then, treat the key as possibly present.
+/// Returns null if the bytes are not a filter (BLOOMLINE_DECODE). If you must answer a lookup then, treat the key as
+/// possibly present.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_view_from_compact(bytes: *const c_void, n: usize) -> Option<Box<View>> {
     // SAFETY: this function's contract is the same.
@@ -73,9 +72,8 @@ pub unsafe extern "C" fn bloomline_view_from_compact_with_seed(
 
 /// Opens the `n` bytes of a filter's standalone form, and compares all of them with their checksums.
 ///
-/// Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT), if they were cut, are damaged or
-/// of a different version, or their keys were hashed by a different function (BLOOMLINE_DECODE), or if a little memory
-/// cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
+/// Returns null if the bytes were cut, are damaged or of a different version, or their keys were hashed by a different
+/// function (BLOOMLINE_DECODE).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_view_from_standalone(bytes: *const c_void, n: usize) -> Option<Box<View>> {
     // SAFETY: this function's contract is the same.
@@ -186,8 +184,7 @@ pub extern "C" fn bloomline_view_seed(view: Option<&View>) -> u64 {
     or_record(0, || Ok(not_null(view, "view")?.view.seed()))
 }
 
-/// Returns a copy of the view as a filter, which you can change and must free. It does not need the bytes. Returns null
-/// for a null view, or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
+/// Returns a copy of the view as a filter, which you can change and must free. It does not need the bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_to_filter(view: Option<&View>) -> Option<Box<Filter>> {
     or_record(None, || boxed(|| Ok(Filter(not_null(view, "view")?.view.to_filter()?))))

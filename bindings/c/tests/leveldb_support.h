@@ -83,13 +83,6 @@ inline std::string read_file(const std::filesystem::path &path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-inline void write_file(const std::filesystem::path &path, const std::string &bytes) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()))) {
-    throw std::runtime_error("cannot write " + path.string());
-  }
-}
-
 inline std::vector<std::filesystem::path> tables_of(const std::string &database) {
   std::vector<std::filesystem::path> tables;
   for (const auto &entry : std::filesystem::directory_iterator(database)) {
@@ -111,10 +104,9 @@ class Table {
     const std::string key = "filter." + policy;
     const size_t found = file_.find(key, metaindex);
     need(found < metaindex + metaindex_size, "no filter of " + policy);
-    handle_ = at = found + key.size();
+    at = found + key.size();
     offset_ = varint(&at);
     size_ = varint(&at);
-    handle_end_ = at;
     need(offset_ + size_ < file_.size(), "no filter block");
     array_ = fixed(offset_ + size_ - 5, 4);
     need(array_ + 5 <= size_, "no array of offsets");
@@ -122,7 +114,6 @@ class Table {
 
   // As LevelDB wrote it: filters, array of their offsets, offset of the array, logarithm of a filter's span.
   std::string block() const { return file_.substr(offset_, size_); }
-  size_t array() const { return array_; }
   size_t n_filters() const { return (size_ - 5 - array_) / 4; }
 
   // The start and the end of a filter in the block. Equal if no data block begins in its span.
@@ -131,24 +122,12 @@ class Table {
     return {fixed(at, 4), fixed(at + 4, 4)};
   }
 
-  // Rewrites the file with another filter block, no longer than the old one, and another compression type.
-  // The checksum stays that of the old block.
-  void write(const std::string &block, char type) const {
-    need(block.size() <= size_, "the block does not fit");
-    std::string file = file_;
-    file.replace(offset_, block.size(), block);
-    file[offset_ + block.size()] = type;
-    size_t at = handle_;
-    varint(&at);
-    uint64_t size = block.size();
-    // LevelDB accepts varints that are longer than necessary.
-    for (; at < handle_end_; ++at, size >>= 7) {
-      file[at] = static_cast<char>((size & 127) | (at + 1 < handle_end_ ? 128 : 0));
-    }
-    write_file(path_, file);
+  // Rewrites the file with another filter block of the same size. The checksum stays that of the old block.
+  void write(const std::string &block) const {
+    std::ofstream file(path_, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(static_cast<std::streamoff>(offset_));
+    need(block.size() == size_ && file.write(block.data(), static_cast<std::streamsize>(size_)), "not written");
   }
-
-  void restore() const { write_file(path_, file_); }
 
  private:
   void need(bool condition, const std::string &what) const {
@@ -175,7 +154,6 @@ class Table {
   std::filesystem::path path_;
   std::string file_;
   uint64_t offset_, size_, array_;
-  size_t handle_, handle_end_;
 };
 
 // The bytes of each filter in a database's tables.

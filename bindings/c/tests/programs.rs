@@ -4,7 +4,6 @@
 
 use std::env;
 use std::ffi::OsStr;
-use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
@@ -50,8 +49,7 @@ fn run_c(name: &str, arguments: &[&OsStr]) {
 #[test]
 fn abi() {
     let folder = tempfile::tempdir().unwrap();
-    let golden = Path::new(FOLDER).join("../../tests/golden");
-    run_c("abi", &[golden.as_ref(), folder.path().join("abi.bloom").as_ref()]);
+    run_c("abi", &[FOLDER.as_ref(), folder.path().join("abi.bloom").as_ref()]);
 }
 
 #[test]

@@ -1,7 +1,6 @@
 // What several test files need.
 
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -107,26 +106,15 @@ let instances = 0;
 /** Another instance of the package, with memory and room for keys of its first size, which a failure may break. */
 export const fresh = () => import(`${LIB}?${instances++}`);
 
-/** The path of the command line, or a reason to skip. */
+/** The path of the command line, if there is one. */
 export const CLI = process.env.BLOOMLINE_CLI;
-export const SKIP = CLI ? false : "BLOOMLINE_CLI is not the path of the bloomline command";
 
-export function bloomline(args, input) {
-  const { status, stdout, stderr, error } = spawnSync(CLI, args, { input, maxBuffer: 2 ** 30 });
-  assert(!error && status <= 1, `bloomline ${args.join(" ")}: ${error ?? stderr}`);
-  return stdout;
-}
 
 /** A folder that is removed after the test. */
 export function scratch(test) {
   const folder = mkdtempSync(join(tmpdir(), "bloomline-"));
   test.after(() => rmSync(folder, { recursive: true }));
   return folder;
-}
-
-/** Texts end to end, each with a newline. */
-export function lines(texts) {
-  return Buffer.from(texts.map((text) => `${text}\n`).join(""));
 }
 
 /** Byte strings as Apache Arrow has them. */

@@ -345,7 +345,7 @@ impl FilterBank {
         size_of::<Self>() + self.size_bytes(py)
     }
 
-    /// Returns the bytes that `save` writes, with checksums. Rust reads them too.
+    /// Returns the bytes that `save` writes, with checksums. Rust and the command line read them too.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = self
             .bank
@@ -370,8 +370,7 @@ impl FilterBank {
         files::save(py, &path, |file| self.bank.read().write_standalone(file))
     }
 
-    /// Reads and verifies a file that `save` wrote. Accepts the arguments of `BloomFilter.open`, but maps no file
-    /// and always verifies. Raises DecodeError if it is damaged, and OSError.
+    /// Reads and verifies a file that `save` wrote. Never maps it. Raises DecodeError and OSError.
     #[staticmethod]
     #[pyo3(signature = (path, mmap=true, *, verify=true))]
     pub fn open(

@@ -87,9 +87,13 @@ pub fn check_memory(bytes: usize) -> PyResult<()> {
 type Restored<'py> = (Bound<'py, PyBytes>, Option<usize>, u8, Option<f64>);
 
 /// A class over one of the crate's filters, with what all classes have in common and `$own` methods. `$bits` returns a
-/// counting filter's bits, where other filters have the methods themselves.
+/// counting filter's bits, where other filters have the methods themselves. `opened by read_file` adds `open`, unless the
+/// class has its own.
 macro_rules! filter_class {
-    ($(#[$doc:meta])* $Class:ident over $Filter:ty $(, read by $bits:ident)?, { $($own:tt)* }) => {
+    (
+        $(#[$doc:meta])*
+        $Class:ident over $Filter:ty $(, read by $bits:ident)? $(, opened by $read_file:ident)?, { $($own:tt)* }
+    ) => {
         $(#[$doc])*
         #[pyclass(frozen, weakref, module = "bloomline")]
         pub struct $Class {
@@ -126,6 +130,20 @@ macro_rules! filter_class {
         #[pymethods]
         impl $Class {
             $($own)*
+
+            $(
+                /// Reads and verifies a file that `save` wrote. Never maps it. Raises DecodeError and OSError.
+                #[staticmethod]
+                #[pyo3(signature = (path, mmap=true, *, verify=true))]
+                pub fn open(
+                    py: Python<'_>,
+                    #[pyo3(from_py_with = path)] path: PathBuf,
+                    #[pyo3(from_py_with = mmap)] mmap: bool,
+                    #[pyo3(from_py_with = verify)] verify: bool,
+                ) -> PyResult<Self> {
+                    Self::$read_file(py, path, mmap, verify)
+                }
+            )?
 
             /// Adds a key (str, bytes or int). Returns True if the key is new, False if it was possibly present.
             fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -305,13 +323,13 @@ macro_rules! filter_class {
 macro_rules! sized_filter_class {
     (
         $(#[$doc:meta])*
-        $Class:ident over $Filter:ty $(, read by $bits:ident)?,
+        $Class:ident over $Filter:ty $(, read by $bits:ident)? $(, opened by $read_file:ident)?,
         sized by ($for_fpr:expr, $for_bits_per_key:expr $(, $modules:ident)? $(; $most:expr)?),
         { $($own:tt)* }
     ) => {
         filter_class! {
             $(#[$doc])*
-            $Class over $Filter $(, read by $bits)?, {
+            $Class over $Filter $(, read by $bits)? $(, opened by $read_file)?, {
                 #[new]
                 #[pyo3(signature = (expected_keys, fpr=0.01, *, $($modules=None,)? seed=0))]
                 fn new(
@@ -375,10 +393,13 @@ macro_rules! sized_filter_class {
 
 /// A class over a filter that can be united and intersected with filters of its size.
 macro_rules! combining_filter_class {
-    ($(#[$doc:meta])* $Class:ident over $Filter:ty, sized by $size:tt, { $($own:tt)* }) => {
+    (
+        $(#[$doc:meta])*
+        $Class:ident over $Filter:ty $(, opened by $read_file:ident)?, sized by $size:tt, { $($own:tt)* }
+    ) => {
         sized_filter_class! {
             $(#[$doc])*
-            $Class over $Filter, sized by $size, {
+            $Class over $Filter $(, opened by $read_file)?, sized by $size, {
                 fn __or__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
                     let union = self.copy(other.py())?;
                     union.unite(other.py(), other.get())?;
@@ -501,21 +522,8 @@ combining_filter_class! {
 
 sized_filter_class! {
     /// A Bloom filter that counts, so that keys can be removed. Needs five times the memory of a BloomFilter.
-    CountingBloomFilter over variants::CountingBloomFilter, read by as_filter,
+    CountingBloomFilter over variants::CountingBloomFilter, read by as_filter, opened by read_file,
     sized by (for_fpr, for_bits_per_key; Some(1)), {
-        /// Reads and verifies a file that `save` wrote. Accepts the arguments of `BloomFilter.open`, but maps no file
-        /// and always verifies. Raises DecodeError if it is damaged, and OSError.
-        #[staticmethod]
-        #[pyo3(signature = (path, mmap=true, *, verify=true))]
-        pub fn open(
-            py: Python<'_>,
-            #[pyo3(from_py_with = path)] path: PathBuf,
-            #[pyo3(from_py_with = mmap)] mmap: bool,
-            #[pyo3(from_py_with = verify)] verify: bool,
-        ) -> PyResult<Self> {
-            Self::read_file(py, path, mmap, verify)
-        }
-
         /// Removes a key once. Returns False, and changes nothing, if the key is definitely absent. Remove only keys
         /// that were added, because removing any other key may lose keys.
         fn remove(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -562,21 +570,8 @@ sized_filter_class! {
 combining_filter_class! {
     /// A Bloom filter without blocks. Needs fewer bits for the same false-positive rate, but a lookup may cost k cache
     /// misses.
-    StandardBloomFilter over variants::StandardBloomFilter,
+    StandardBloomFilter over variants::StandardBloomFilter, opened by read_file,
     sized by (StandardSizing::for_fpr, StandardSizing::for_bits_per_key), {
-        /// Reads and verifies a file that `save` wrote. Accepts the arguments of `BloomFilter.open`, but maps no file
-        /// and always verifies. Raises DecodeError if it is damaged, and OSError.
-        #[staticmethod]
-        #[pyo3(signature = (path, mmap=true, *, verify=true))]
-        pub fn open(
-            py: Python<'_>,
-            #[pyo3(from_py_with = path)] path: PathBuf,
-            #[pyo3(from_py_with = mmap)] mmap: bool,
-            #[pyo3(from_py_with = verify)] verify: bool,
-        ) -> PyResult<Self> {
-            Self::read_file(py, path, mmap, verify)
-        }
-
         /// Number of bits that keys are placed in.
         #[getter]
         fn size_bits(&self, py: Python<'_>) -> u64 {
@@ -594,7 +589,7 @@ filter_class! {
     /// A Bloom filter that grows, for keys of unknown number, added between lookups. With an `initial_capacity` that is
     /// 5,000 times too low, it needs 3.2 times the memory of a BloomFilter and is 9 times slower. If all keys are added
     /// before the first lookup, use a FilterBuilder instead.
-    ScalableBloomFilter over variants::ScalableBloomFilter, {
+    ScalableBloomFilter over variants::ScalableBloomFilter, opened by read_file, {
         #[new]
         #[pyo3(signature = (initial_capacity, fpr=0.01, *, seed=0))]
         fn new(
@@ -605,19 +600,6 @@ filter_class! {
             let filter = variants::ScalableBloomFilter::with_fpr(initial_capacity as u64, fpr);
             let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(build_error)?;
             Ok(Self::new_with(filter, None, 0))
-        }
-
-        /// Reads and verifies a file that `save` wrote. Accepts the arguments of `BloomFilter.open`, but maps no file
-        /// and always verifies. Raises DecodeError if it is damaged, and OSError.
-        #[staticmethod]
-        #[pyo3(signature = (path, mmap=true, *, verify=true))]
-        pub fn open(
-            py: Python<'_>,
-            #[pyo3(from_py_with = path)] path: PathBuf,
-            #[pyo3(from_py_with = mmap)] mmap: bool,
-            #[pyo3(from_py_with = verify)] verify: bool,
-        ) -> PyResult<Self> {
-            Self::read_file(py, path, mmap, verify)
         }
 
         /// Returns the union of one or more filters with the same fpr and seed. Filters with few keys become one. Full

@@ -3,17 +3,12 @@
 import errno
 import os
 import pathlib
-import signal
 import stat
-import subprocess
-import sys
-import time
 
-import numpy as np
 import pytest
 
 import bloomline
-from bloomline import BloomFilter, BloomView, FilterBank, FilterBuilder
+from bloomline import BloomFilter, BloomView, FilterBank
 from support import ALL, run_python
 
 unix = pytest.mark.skipif(os.name != "posix", reason="not on this system")
@@ -64,27 +59,6 @@ def test_save_and_open(cls, tmp_path):
             open(tmp_path / "f", mmap=False, verify=False)
 
 
-CLI = os.environ.get("BLOOMLINE_CLI")
-
-
-@pytest.mark.skipif(not CLI, reason="BLOOMLINE_CLI is not set")
-@pytest.mark.parametrize("fpr, n_modules", [(0.01, 1), (1e-6, 2)])
-def test_files_travel_to_the_command_line_and_back(fpr, n_modules, tmp_path):
-    """The rate and the number of keys choose the number of modules. Readers must not have to know it."""
-    path, ours = tmp_path / "f.bloom", tmp_path / "ours.bloom"
-    keys = [f"user{number}" for number in range(30_000)]
-    command = [CLI, "build", "-q", "--fpr", str(fpr), "-o", path]
-    subprocess.run(command, input="\n".join(keys[:10_000]), text=True, check=True)
-    builder = FilterBuilder(fpr)
-    builder.update(keys[:10_000])
-    f = builder.finish()
-    view = BloomFilter.open(path)
-    assert view.n_modules == n_modules and view.to_filter() == f == bloomline.open(path, mmap=False)
-    f.save(ours)
-    checked = subprocess.run([CLI, "check", ours], input="\n".join(keys), text=True, check=True, capture_output=True)
-    assert checked.stdout.split() == np.array(keys)[view.contains_many(keys)].tolist()
-
-
 @unix
 def test_a_mapped_file_may_be_replaced_and_removed(tmp_path):
     path, old, new = tmp_path / "f.bloom", filled(), filled(count=50_000)
@@ -123,35 +97,6 @@ for cls in (BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloom
     assert "ant" in f
 """, path, limit)
     assert BloomFilter.open(path).to_filter() == filled() and files(tmp_path) == ["f.bloom"]
-
-
-@unix
-def test_a_killed_save_leaves_the_old_file_or_the_new(tmp_path):
-    path = tmp_path / "f.bloom"
-    filters = [filled(count=count) for count in (100_000, 300_000)]
-    filters[0].save(path)
-    program = """
-import sys
-from bloomline import BloomFilter
-filters = [BloomFilter(count) for count in (100_000, 300_000)]
-for f, count in zip(filters, (100_000, 300_000)):
-    f.update(range(count))
-print("ready", flush=True)
-while True:
-    for f in reversed(filters):
-        f.save(sys.argv[1])
-"""
-    for attempt in range(8):
-        with subprocess.Popen([sys.executable, "-c", program, path], stdout=subprocess.PIPE, text=True) as child:
-            assert child.stdout.readline() == "ready\n"
-            time.sleep(0.003 + 0.0047 * attempt)
-            child.kill()
-            assert child.wait() == -signal.SIGKILL
-        assert BloomFilter.open(path, mmap=False) in filters
-    left = [name for name in files(tmp_path) if name != "f.bloom"]
-    assert all(name.startswith(".") for name in left), "hidden, and documented"
-    filters[1].save(path)
-    assert BloomFilter.open(path).to_filter() == filters[1]
 
 
 @unix

@@ -499,22 +499,6 @@ def test_pandas():
     assert frame[mask]["key"].tolist() == ["ant"] and len(frame[~mask]) == 2
 
 
-def test_pandas_that_is_no_keys():
-    pd = pytest.importorskip("pandas")
-    for column in (
-        pd.Series([1.5]), pd.Series([1.5], dtype="Float64"),
-        pd.Series([True]), pd.Series([True, None], dtype="boolean"), pd.Series(pd.to_datetime(["2026-01-01"])), pd.Series(pd.to_datetime(["2026-01-01"], utc=True)),
-        pd.Series(pd.period_range("2026", periods=2)), pd.Series(pd.to_timedelta([1])), pd.Series([decimal.Decimal(1)]),
-        pd.Series([1.5], dtype=object), pd.Series([True], dtype=object), pd.Series([1.5]).astype("category"),
-        pd.Series([[1]]), pd.Series([decimal.Decimal(1)], dtype=pd.ArrowDtype(pa.decimal128(38))),
-    ):  # fmt: skip
-        for keys in (column, column.array, pd.Index(column), column.to_frame()):
-            refused(keys, "cast")
-            check(keys[:0], [])
-    refused(pd.Series(pd.interval_range(0, 2)), "select")
-    refused(pd.DataFrame({"a": [1], 2: [3]}), "2 columns (a, 2)", "select")
-
-
 def test_duckdb():
     duckdb = pytest.importorskip("duckdb")
     connection = duckdb.connect()

@@ -12,9 +12,11 @@
  * Lookups: invalid arguments never hide a key. A lookup given them, such as a null filter or bytes that are not a
  * filter, returns true, "possibly present". An insert given invalid arguments inserts nothing and reports the error.
  *
- * Errors: a function reports failure by a status, by null, or by a value that its comment names. After a failure,
- * bloomline_last_status and bloomline_last_error describe it to the thread that made the call. No function panics on
- * any argument, and no panic leaves the library.
+ * Errors: a function reports failure by a status, by null, or by a value that its comment names. Every function that
+ * returns an object or bytes returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT) or memory cannot be
+ * allocated (BLOOMLINE_OUT_OF_MEMORY), and then sets `length` to 0. After a failure, bloomline_last_status and
+ * bloomline_last_error describe it to the thread that made the call. No function panics on any argument, and no panic
+ * leaves the library.
  *
  * Threads: any number of threads may call functions at once that accept the same object as a pointer to const. While a
  * function runs that accepts it as a pointer to non-const, to change or free it, no other thread may use the object.
@@ -174,8 +176,7 @@ void bloomline_clear_error(void);
  * rate of 1% needs 9.9 bits per key. The size is rounded up, by at most 1% or one block, to a number of blocks that
  * has many divisors, so that `bloomline_filter_fold` can at least halve it.
  *
- * Returns null if `fpr` is not in [5.432e-13, 1) or the filter is larger than the address space (BLOOMLINE_SIZING), or
- * if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
+ * Returns null if `fpr` is not in [5.432e-13, 1) or the filter is larger than the address space (BLOOMLINE_SIZING).
  */
 bloomline_filter_t *bloomline_filter_with_fpr(size_t expected_keys, double fpr);
 
@@ -192,16 +193,14 @@ bloomline_filter_t *bloomline_filter_with_fpr_within(size_t expected_keys, doubl
  * Creates an empty filter with `bits_per_key` for each of `expected_keys` distinct keys, rounded up to whole blocks of
  * 64 bytes, and the best k for that size.
  *
- * Returns null if `bits_per_key` is not in (0, 64] or the filter is larger than the address space (BLOOMLINE_SIZING),
- * or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
+ * Returns null if `bits_per_key` is not in (0, 64] or the filter is larger than the address space (BLOOMLINE_SIZING).
  */
 bloomline_filter_t *bloomline_filter_with_bits_per_key(size_t expected_keys, double bits_per_key);
 
 /**
  * Creates an empty filter of `n_blocks` blocks of 64 bytes in one module, with `k` probes per key, from 1 to 16.
  *
- * Returns null if `n_blocks` or `k` is out of range (BLOOMLINE_SIZING), or if memory cannot be allocated
- * (BLOOMLINE_OUT_OF_MEMORY).
+ * Returns null if `n_blocks` or `k` is out of range (BLOOMLINE_SIZING).
  */
 bloomline_filter_t *bloomline_filter_with_blocks(size_t n_blocks, uint32_t k);
 
@@ -215,8 +214,7 @@ bloomline_filter_t *bloomline_filter_with_blocks(size_t n_blocks, uint32_t k);
 bloomline_status_t bloomline_filter_set_seed(bloomline_filter_t *filter, uint64_t seed);
 
 /**
- * Returns a copy of the filter, which you free separately. Returns null if `filter` is null, or if memory cannot be
- * allocated (BLOOMLINE_OUT_OF_MEMORY).
+ * Returns a copy of the filter, which you free separately.
  */
 bloomline_filter_t *bloomline_filter_clone(const bloomline_filter_t *filter);
 
@@ -402,9 +400,6 @@ bloomline_status_t bloomline_filter_write_compact(const bloomline_filter_t *filt
 /**
  * Returns the filter's compact form in memory that you free with `bloomline_free`, and writes its length to `length`.
  * See `bloomline_filter_write_compact`.
- *
- * Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT) or memory cannot be allocated
- * (BLOOMLINE_OUT_OF_MEMORY). `length` is then 0.
  */
 void *bloomline_filter_to_compact(const bloomline_filter_t *filter, size_t *length);
 
@@ -429,9 +424,6 @@ bloomline_status_t bloomline_filter_write_standalone(const bloomline_filter_t *f
 /**
  * Returns the filter's standalone form in memory that you free with `bloomline_free`, and writes its length to
  * `length`. See `bloomline_filter_write_standalone`.
- *
- * Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT) or memory cannot be allocated
- * (BLOOMLINE_OUT_OF_MEMORY). `length` is then 0.
  */
 void *bloomline_filter_to_standalone(const bloomline_filter_t *filter, size_t *length);
 
@@ -439,9 +431,8 @@ void *bloomline_filter_to_standalone(const bloomline_filter_t *filter, size_t *l
  * Opens the `n` bytes of the compact form of a filter with seed 0. Checks only their length and last byte, because
  * compact bytes rely on the length and checksum of their container.
  *
- * Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT), if they are not a filter
- * (BLOOMLINE_DECODE), or if a little memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY). If you must answer a lookup
- * then, treat the key as possibly present.
+ * Returns null if the bytes are not a filter (BLOOMLINE_DECODE). If you must answer a lookup then, treat the key as
+ * possibly present.
  */
 bloomline_view_t *bloomline_view_from_compact(const void *bytes, size_t n);
 
@@ -456,9 +447,8 @@ bloomline_view_t *bloomline_view_from_compact_with_seed(const void *bytes, size_
 /**
  * Opens the `n` bytes of a filter's standalone form, and compares all of them with their checksums.
  *
- * Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT), if they were cut, are damaged or
- * of a different version, or their keys were hashed by a different function (BLOOMLINE_DECODE), or if a little memory
- * cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
+ * Returns null if the bytes were cut, are damaged or of a different version, or their keys were hashed by a different
+ * function (BLOOMLINE_DECODE).
  */
 bloomline_view_t *bloomline_view_from_standalone(const void *bytes, size_t n);
 
@@ -535,8 +525,7 @@ size_t bloomline_view_n_blocks(const bloomline_view_t *view);
 uint64_t bloomline_view_seed(const bloomline_view_t *view);
 
 /**
- * Returns a copy of the view as a filter, which you can change and must free. It does not need the bytes. Returns null
- * for a null view, or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
+ * Returns a copy of the view as a filter, which you can change and must free. It does not need the bytes.
  */
 bloomline_filter_t *bloomline_view_to_filter(const bloomline_view_t *view);
 
@@ -574,33 +563,27 @@ bloomline_atomic_filter_t *bloomline_atomic_filter_with_blocks(size_t n_blocks, 
  * Copies the `n` bytes of a filter's standalone form, as `bloomline_atomic_filter_to_standalone` or
  * `bloomline_filter_to_standalone` returns it, after comparing all of them with their checksums.
  *
- * Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT), if they are not a filter or are
- * damaged (BLOOMLINE_DECODE), or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
+ * Returns null if the bytes are not a filter or are damaged (BLOOMLINE_DECODE).
  */
 bloomline_atomic_filter_t *bloomline_atomic_filter_from_standalone(const void *bytes, size_t n);
 
 /**
  * Converts a filter, with its keys and seed, without copying it, and frees `filter`.
  *
- * Returns null if `filter` is null (BLOOMLINE_INVALID_ARGUMENT), or if a little memory cannot be allocated
- * (BLOOMLINE_OUT_OF_MEMORY). `filter` is then not freed.
+ * If it returns null, `filter` is not freed.
  */
 bloomline_atomic_filter_t *bloomline_atomic_filter_from_filter(bloomline_filter_t *filter);
 
 /**
  * Converts a filter back, without copying it, and frees `filter`, which no thread may be using.
  *
- * Returns null if `filter` is null (BLOOMLINE_INVALID_ARGUMENT), or if a little memory cannot be allocated
- * (BLOOMLINE_OUT_OF_MEMORY). `filter` is then not freed.
+ * If it returns null, `filter` is not freed.
  */
 bloomline_filter_t *bloomline_atomic_filter_into_filter(bloomline_atomic_filter_t *filter);
 
 /**
  * Returns a copy, which you free separately. It has all keys of inserts that this thread has synchronised with, and
  * perhaps some bits of inserts that run at the same time.
- *
- * Returns null if `filter` is null (BLOOMLINE_INVALID_ARGUMENT), or if memory cannot be allocated
- * (BLOOMLINE_OUT_OF_MEMORY).
  */
 bloomline_filter_t *bloomline_atomic_filter_to_filter(const bloomline_atomic_filter_t *filter);
 
@@ -708,9 +691,6 @@ uint64_t bloomline_atomic_filter_seed(const bloomline_atomic_filter_t *filter);
 /**
  * Returns the filter's standalone form, while other threads continue, in memory that you free with `bloomline_free`,
  * and writes its length to `length`. See `bloomline_filter_write_standalone`.
- *
- * Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT) or memory cannot be allocated
- * (BLOOMLINE_OUT_OF_MEMORY). `length` is then 0.
  */
 void *bloomline_atomic_filter_to_standalone(const bloomline_atomic_filter_t *filter, size_t *length);
 
@@ -730,8 +710,7 @@ bloomline_status_t bloomline_filter_write_file(const bloomline_filter_t *filter,
  * Reads a filter from a file in standalone form, and verifies its checksums. You can change the filter and must free
  * it. While it reads, this function needs twice the filter's memory.
  *
- * Returns null if `path` is null (BLOOMLINE_INVALID_ARGUMENT), if the file cannot be read (BLOOMLINE_IO), if it is not
- * a filter or is damaged (BLOOMLINE_DECODE), or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
+ * Returns null if the file cannot be read (BLOOMLINE_IO), or if it is not a filter or is damaged (BLOOMLINE_DECODE).
  */
 bloomline_filter_t *bloomline_filter_from_file(const char *path);
 
@@ -743,8 +722,7 @@ bloomline_filter_t *bloomline_filter_from_file(const char *path);
  * would get SIGBUS. It may be deleted, or replaced as `bloomline_filter_write_file` does, because the view then keeps
  * the old file.
  *
- * Returns null if `path` is null (BLOOMLINE_INVALID_ARGUMENT), if the file cannot be mapped (BLOOMLINE_IO), if it is
- * not a filter or is damaged (BLOOMLINE_DECODE), or if a little memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
+ * Returns null if the file cannot be mapped (BLOOMLINE_IO), or if it is not a filter or is damaged (BLOOMLINE_DECODE).
  */
 bloomline_view_t *bloomline_view_from_file(const char *path);
 
@@ -760,16 +738,14 @@ bloomline_view_t *bloomline_view_from_file_unverified(const char *path);
 /**
  * Creates a builder of filters with `bits_per_key` for each distinct key, rounded up.
  *
- * Returns null if `bits_per_key` is not in (0, 64] (BLOOMLINE_SIZING), or if a little memory cannot be allocated
- * (BLOOMLINE_OUT_OF_MEMORY).
+ * Returns null if `bits_per_key` is not in (0, 64] (BLOOMLINE_SIZING).
  */
 bloomline_builder_t *bloomline_builder_with_bits_per_key(double bits_per_key);
 
 /**
  * Creates a builder of filters with a false-positive rate of at most `fpr`.
  *
- * Returns null if `fpr` is not in [5.432e-13, 1) (BLOOMLINE_SIZING), or if a little memory cannot be allocated
- * (BLOOMLINE_OUT_OF_MEMORY).
+ * Returns null if `fpr` is not in [5.432e-13, 1) (BLOOMLINE_SIZING).
  */
 bloomline_builder_t *bloomline_builder_with_fpr(double fpr);
 
@@ -821,8 +797,7 @@ size_t bloomline_builder_len(const bloomline_builder_t *builder);
 /**
  * Builds the filter of the keys inserted, which you free, and empties the builder.
  *
- * Returns null for a null builder (BLOOMLINE_INVALID_ARGUMENT), or if memory cannot be allocated
- * (BLOOMLINE_OUT_OF_MEMORY). The builder then keeps its keys.
+ * If it returns null, the builder keeps its keys.
  */
 bloomline_filter_t *bloomline_builder_finish(bloomline_builder_t *builder);
 
@@ -831,24 +806,21 @@ bloomline_filter_t *bloomline_builder_finish(bloomline_builder_t *builder);
  * free with `bloomline_free`, and writes its length to `length`. At 10 bits per key, that is at most 1.25 bytes per
  * key plus 65.
  *
- * Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT), or if memory cannot be allocated
- * (BLOOMLINE_OUT_OF_MEMORY). `length` is then 0, and the builder keeps its keys.
+ * If it returns null, the builder keeps its keys.
  */
 void *bloomline_builder_finish_compact(bloomline_builder_t *builder, size_t *length);
 
 /**
  * Creates a policy of `bits_per_key` for each distinct key of a filter, such as 10 for 1% false positives.
  *
- * Returns null if `bits_per_key` is not in (0, 64] (BLOOMLINE_SIZING), or if a little memory cannot be allocated
- * (BLOOMLINE_OUT_OF_MEMORY).
+ * Returns null if `bits_per_key` is not in (0, 64] (BLOOMLINE_SIZING).
  */
 bloomline_policy_t *bloomline_policy_with_bits_per_key(double bits_per_key);
 
 /**
  * Creates a policy whose filters have a false-positive rate of at most `fpr`.
  *
- * Returns null if `fpr` is not in [5.432e-13, 1) (BLOOMLINE_SIZING), or if a little memory cannot be allocated
- * (BLOOMLINE_OUT_OF_MEMORY).
+ * Returns null if `fpr` is not in [5.432e-13, 1) (BLOOMLINE_SIZING).
  */
 bloomline_policy_t *bloomline_policy_with_fpr(double fpr);
 
@@ -879,7 +851,7 @@ const char *bloomline_policy_name(void);
  * `lengths` may be null, and the filter still has at least one byte.
  *
  * Returns null if a pointer is null or misaligned (BLOOMLINE_INVALID_ARGUMENT), except that a key of length 0 may be
- * null, or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY). `length` is then 0.
+ * null. `length` is then 0.
  */
 void *bloomline_policy_create_filter(const bloomline_policy_t *policy,
                                      const void *const *keys,

@@ -76,7 +76,25 @@ def open(path: _Path, mmap: bool = True, *, verify: bool = True) -> (
     """
 
 # The bases say once what several classes have. The classes themselves have no common base.
-class _Filter:
+class _Seeded:
+    def __sizeof__(self) -> int: ...
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of memory."""
+    @property
+    def seed(self) -> int:
+        """The seed that keys are hashed with."""
+
+class _Stored(_Seeded):
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, memo: object, /) -> Self: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    def to_bytes(self) -> bytes:
+        """Returns the bytes that `save` writes, with checksums. Rust and the command line read them too."""
+    def save(self, path: _Path) -> None:
+        """Writes the bytes of `to_bytes` to a file, which appears whole or not at all. Raises OSError."""
+
+class _Filter(_Stored):
     def add(self, key: _Key) -> bool:
         """Adds a key (str, bytes or int). Returns True if the key is new, False if it was possibly present."""
     def update(self, keys: _Keys) -> None:
@@ -115,25 +133,11 @@ class _Filter:
         """Removes all keys."""
     def copy(self) -> Self:
         """Copies the filter, with its keys, size and seed."""
-    def __copy__(self) -> Self: ...
-    def __deepcopy__(self, memo: object, /) -> Self: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment] # pyright: ignore[reportIncompatibleMethodOverride]
-    def __reduce__(self) -> tuple[Any, ...]: ...
-    def __sizeof__(self) -> int: ...
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of memory."""
-    @property
-    def seed(self) -> int:
-        """The seed that keys are hashed with."""
     def estimated_fpr(self) -> float:
         """Returns the false-positive rate of the current bits. Reads the whole filter."""
-    def to_bytes(self) -> bytes:
-        """Returns the bytes that `save` writes, with checksums. Rust and the command line read them too."""
-    def save(self, path: _Path) -> None:
-        """Writes the bytes of `to_bytes` to a file, which appears whole or not at all. Raises OSError."""
 
 class _SizedFilter(_Filter):
     @property
@@ -296,9 +300,7 @@ class CountingBloomFilter(_SizedFilter):
         """Returns the filter in the bytes of `to_bytes`. Raises DecodeError if they are damaged."""
     @staticmethod
     def open(path: _Path, mmap: bool = True, *, verify: bool = True) -> CountingBloomFilter:
-        """Reads and verifies a file that `save` wrote. Accepts the arguments of `BloomFilter.open`, but maps no file
-        and always verifies. Raises DecodeError if it is damaged, and OSError.
-        """
+        """Reads and verifies a file that `save` wrote. Never maps it. Raises DecodeError and OSError."""
 
 @final
 class ScalableBloomFilter(_Filter):
@@ -323,9 +325,7 @@ class ScalableBloomFilter(_Filter):
         """Returns the filter in the bytes of `to_bytes`. Raises DecodeError if they are damaged."""
     @staticmethod
     def open(path: _Path, mmap: bool = True, *, verify: bool = True) -> ScalableBloomFilter:
-        """Reads and verifies a file that `save` wrote. Accepts the arguments of `BloomFilter.open`, but maps no file
-        and always verifies. Raises DecodeError if it is damaged, and OSError.
-        """
+        """Reads and verifies a file that `save` wrote. Never maps it. Raises DecodeError and OSError."""
 
 @final
 class StandardBloomFilter(_CombiningFilter):
@@ -349,12 +349,10 @@ class StandardBloomFilter(_CombiningFilter):
         """Returns the filter in the bytes of `to_bytes`. Raises DecodeError if they are damaged."""
     @staticmethod
     def open(path: _Path, mmap: bool = True, *, verify: bool = True) -> StandardBloomFilter:
-        """Reads and verifies a file that `save` wrote. Accepts the arguments of `BloomFilter.open`, but maps no file
-        and always verifies. Raises DecodeError if it is damaged, and OSError.
-        """
+        """Reads and verifies a file that `save` wrote. Never maps it. Raises DecodeError and OSError."""
 
 @final
-class FilterBank:
+class FilterBank(_Stored):
     """Many filters stored side by side, so that one lookup finds which of them possibly have a key.
 
     filters: BloomFilters or BloomViews, at least one, best made with the same expected_keys, fpr and seed. If sizes
@@ -408,10 +406,6 @@ class FilterBank:
         """Number of slots."""
     def copy(self) -> FilterBank:
         """Copies the bank, with the same filters and capacity."""
-    def __copy__(self) -> FilterBank: ...
-    def __deepcopy__(self, memo: object, /) -> FilterBank: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...
-    def __sizeof__(self) -> int: ...
     @property
     def capacity(self) -> int:
         """Number of slots that the bank has room for."""
@@ -421,27 +415,15 @@ class FilterBank:
     @property
     def n_blocks(self) -> int:
         """Number of blocks of 64 bytes of each filter."""
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of memory."""
-    @property
-    def seed(self) -> int:
-        """The seed that keys are hashed with."""
-    def to_bytes(self) -> bytes:
-        """Returns the bytes that `save` writes, with checksums. Rust reads them too."""
     @staticmethod
     def from_bytes(buffer: _Buffer) -> FilterBank:
         """Returns the bank in the bytes of `to_bytes`, without spare slots. Raises DecodeError if they are damaged."""
-    def save(self, path: _Path) -> None:
-        """Writes the bytes of `to_bytes` to a file, which appears whole or not at all. Raises OSError."""
     @staticmethod
     def open(path: _Path, mmap: bool = True, *, verify: bool = True) -> FilterBank:
-        """Reads and verifies a file that `save` wrote. Accepts the arguments of `BloomFilter.open`, but maps no file
-        and always verifies. Raises DecodeError if it is damaged, and OSError.
-        """
+        """Reads and verifies a file that `save` wrote. Never maps it. Raises DecodeError and OSError."""
 
 @final
-class FilterBuilder:
+class FilterBuilder(_Seeded):
     """Collects keys of unknown number, then makes a BloomFilter of the right size.
 
     fpr: the false-positive rate of the filter.
@@ -478,13 +460,6 @@ class FilterBuilder:
         """Removes all keys."""
     def __len__(self) -> int:
         """Number of keys added. Repeated keys may count more than once."""
-    def __sizeof__(self) -> int: ...
     @property
     def fpr(self) -> float | None:
         """The false-positive rate that was requested, or None if bits per key were given."""
-    @property
-    def seed(self) -> int:
-        """The seed that keys are hashed with."""
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of memory."""

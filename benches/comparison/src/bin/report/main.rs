@@ -16,8 +16,8 @@ use crate::page::Page;
 /// Write docs/performance.md and docs/plots/ from docs/performance/*.json, and this machine's file there
 #[derive(Parser)]
 struct Arguments {
-    /// Measurements of this machine: the default build, the build for its CPU, the build with huge pages
-    #[arg(num_args = 2..=3)]
+    /// Measurements of this machine: the default build, the build for its CPU
+    #[arg(num_args = 2)]
     measured: Vec<PathBuf>,
     /// The directory of the pages
     #[arg(long, value_name = "PATH", default_value = "docs")]
@@ -30,10 +30,9 @@ fn main() -> Result<()> {
     fs::create_dir_all(&directory)?;
     fs::create_dir_all(to.join("plots"))?;
     let measured = measured.iter().map(|path| load(path)).collect::<Result<Vec<_>>>()?;
-    if let [default, native, rest @ ..] = &measured[..] {
-        let page = measured::page(default, native, rest.first());
+    if let [default, native] = &measured[..] {
+        let page = measured::page(default, native);
         fs::write(directory.join(page.file() + ".json"), json(&page)?)?;
-        print!("{}", page.targets());
     }
     for (file, text) in written(&to)? {
         fs::write(to.join(&file), text).with_context(|| format!("cannot write {file}"))?;

@@ -117,19 +117,10 @@ pub struct Page {
     #[serde(default)]
     pub notes: Vec<String>,
     pub machine: Vec<(String, String)>,
-    pub targets: Vec<Target>,
     pub tables: Vec<Table>,
     /// Tables that are only plotted.
     #[serde(default)]
     pub plotted: Vec<Table>,
-}
-
-/// A figure, and the value that it should not exceed, if there is one.
-#[derive(Serialize, Deserialize)]
-pub struct Target {
-    pub name: String,
-    pub at_most: Option<f64>,
-    pub measured: Option<f64>,
 }
 
 impl Page {
@@ -202,17 +193,6 @@ impl Page {
             self.date,
             Vec::from_iter(facts).join(", ")
         )
-    }
-
-    /// The targets, with what was measured.
-    pub fn targets(&self) -> String {
-        let mut rows = vec![["target", "at most", "measured"].map(str::to_owned).to_vec()];
-        rows.extend(self.targets.iter().map(|Target { name, at_most, measured }| {
-            let text = |figure: &Option<f64>| figure.map_or(String::new(), |figure| format!("{figure:.2}"));
-            let is_missed = measured > at_most && at_most.is_some();
-            vec![name.clone(), text(at_most), text(measured) + if is_missed { " missed" } else { "" }]
-        }));
-        markdown(&rows)
     }
 
     /// The rows of the README's table.

@@ -6,8 +6,6 @@ import static bloomline.Support.view;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -52,24 +50,6 @@ class AgreementTest {
     }
 
     @Test
-    void textsOfAllPlanes() throws Exception {
-        List<String> texts = texts(new Random(5), 300_000);
-        List<String> present = half(texts);
-        // A high rate, so that every other absent key tells whether the bits are the same.
-        bloomline(lines(present), "build", "-q", "-o", path("theirs"), "--keys", "150000", "--fpr", "30%");
-        BloomView theirs = BloomView.fromStandalone(Support.map(folder.resolve("theirs")));
-        List<String> found = texts.stream().filter(theirs::contains).toList();
-        assertTrue(found.size() > 165_000 && found.size() < 225_000, found.size() + " found");
-        assertArrayEquals(bloomline(lines(texts), "check", path("theirs")), lines(found));
-
-        BloomFilter filter = new BloomFilter(150_000, 0.3);
-        present.forEach(filter::insert);
-        assertArrayEquals(Files.readAllBytes(folder.resolve("theirs")), filter.toStandalone());
-        Files.write(folder.resolve("ours"), filter.toStandalone());
-        assertArrayEquals(bloomline(lines(texts), "check", path("ours")), lines(found));
-    }
-
-    @Test
     void integersOfAllWidths() throws Exception {
         List<Long> integers = new Random(6).longs(300_000).map(bits -> bits >> (bits & 63)).boxed().toList();
         bloomline(lines(half(integers)), "build", "-q", "--integers", "-o", path("theirs"), "--keys", "150000", "--fpr",
@@ -81,22 +61,6 @@ class AgreementTest {
         BloomFilter filter = new BloomFilter(150_000, 0.3);
         filter.insertKeys(half(integers).stream().mapToLong(Long::longValue).toArray());
         assertArrayEquals(Files.readAllBytes(folder.resolve("theirs")), filter.toStandalone());
-    }
-
-    @Test
-    void byteStrings() throws Exception {
-        Random random = new Random(7);
-        for (int length : new int[] {1, 3, 4, 7, 8, 15, 16, 17, 48, 49, 200}) {
-            byte[] all = new byte[5_000 * length];
-            random.nextBytes(all);
-            bloomline(all, "build", "-q", "--length", "" + length, "-o", path("theirs"), "--keys", "5000", "--fpr",
-                    "30%");
-            BloomFilter filter = new BloomFilter(5_000, 0.3);
-            for (int at = 0; at < all.length; at += length) {
-                filter.insert(ByteBuffer.wrap(all, at, length));
-            }
-            assertArrayEquals(Files.readAllBytes(folder.resolve("theirs")), filter.toStandalone(), length + " bytes");
-        }
     }
 
     @Test
@@ -121,19 +85,6 @@ class AgreementTest {
     private static String[] with(int modules, String... arguments) {
         Stream<String> option = modules == 0 ? Stream.of() : Stream.of("--modules", "" + modules);
         return Stream.concat(Stream.of(arguments), option).toArray(String[]::new);
-    }
-
-    @Test
-    void lookupsInOverfullModules() throws Exception {
-        List<String> texts = texts(new Random(9), 100_000);
-        for (String rate : List.of("1%", "0.1%", "0.0001%")) {
-            bloomline(lines(half(texts)), "build", "-q", "-o", path("theirs"), "--keys", "5000", "--fpr", rate,
-                    "--modules", "4", "--allow-overfull");
-            BloomView theirs = view(Files.readAllBytes(folder.resolve("theirs")));
-            assertTrue(theirs.nModules() > 1);
-            List<String> found = texts.stream().filter(theirs::contains).toList();
-            assertArrayEquals(bloomline(lines(texts), "check", path("theirs")), lines(found), rate);
-        }
     }
 
     @Test

@@ -9,7 +9,6 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.Map;
-import java.util.Random;
 import java.util.function.Function;
 import org.junit.jupiter.api.Test;
 
@@ -74,18 +73,6 @@ class DamageTest {
         BloomView view = BloomView.fromStandaloneUnverified(ByteBuffer.wrap(bytes));
         view.verify();
         assertThrows(IllegalStateException.class, () -> view.toFilter().verify());
-    }
-
-    @Test
-    void randomBytes() {
-        Random random = new Random(3);
-        for (int i = 0; i < 20_000; i++) {
-            byte[] bytes = new byte[random.nextInt(700)];
-            random.nextBytes(bytes);
-            for (String kind : List.of("standalone", "bank")) {
-                refused(Support.openers(kind), bytes, 0, bytes.length, "random bytes " + i);
-            }
-        }
     }
 
     @Test
