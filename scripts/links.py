@@ -81,7 +81,7 @@ def markdown(root):
 
 
 def names(root):
-    folders = {"test": "tests", "fuzz": "fuzz/fuzz_targets", "bench": "benches/comparison/benches"}
+    folders = {"test": "tests", "fuzz": "fuzz/fuzz_targets", "bench": "benches"}
     known = {kind: {path.stem for path in (root / folder).glob("*.rs")} for kind, folder in folders.items()}
     checks = "".join(path.read_text() for path in root.glob("scripts/checks/*.sh"))
     known["check"] = set(re.findall(r"^## (\w+)", checks, re.M))

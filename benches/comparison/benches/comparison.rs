@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use bloomline::Sizing;
 use bloomline_comparison::line_up::{
     self, BASELINE, BITS_PER_KEY, BLOOMLINE, BLOOMLINE_BATCH, Contender, FASTBLOOM, HASH_KEYS, ONE_MODULE,
-    ROCKSDB, ROCKSDB_DEBIAN, SBBF, VARIANT, WITHOUT_INSERTS,
+    ROCKSDB, ROCKSDB_DEBIAN, SBBF, WITHOUT_INSERTS,
 };
 use bloomline_comparison::results::{
     ABSENT, AT_RATES, BY_BITS, BY_K, BY_KEY, Column, INSERT, MIXED, PRESENT, Results, Table, size, size_text,
@@ -114,8 +114,7 @@ struct Bench {
 impl Bench {
     fn is_wanted(&self, name: &str) -> bool {
         let filter = &self.arguments.filter;
-        let is_default = filter.is_empty() && !name.starts_with(VARIANT);
-        is_default || name == BASELINE || filter.iter().any(|part| name.contains(part.as_str()))
+        filter.is_empty() || name == BASELINE || filter.iter().any(|part| name.contains(part.as_str()))
     }
 
     fn rounds(&self, most: usize) -> usize {

@@ -3,8 +3,7 @@
 
 use std::hint::black_box;
 
-use bloomline::variants::{CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter};
-use bloomline::{AtomicBloomFilter, BloomFilter, mix};
+use bloomline::{BloomFilter, mix};
 use xorf::Filter as _;
 
 use crate::keys::Keys;
@@ -98,10 +97,6 @@ one_by_one!(BloomFilter, BloomFilter::byte_len, insert, contains; fn fill(&mut s
 });
 one_by_one!(fastbloom::BloomFilter, |filter: &Self| filter.num_bits() / 8, insert, contains);
 one_by_one!(sbbf_rs_safe::Filter, |filter: &Self| filter.as_bytes().len());
-one_by_one!(AtomicBloomFilter, |filter: &Self| filter.sizing().byte_len());
-one_by_one!(CountingBloomFilter, CountingBloomFilter::byte_len);
-one_by_one!(ScalableBloomFilter, ScalableBloomFilter::byte_len);
-one_by_one!(StandardBloomFilter, StandardBloomFilter::byte_len);
 
 /// A filter of bloomline whose lookups are not inlined, so that none shares the work that a loop does once.
 pub struct Call(pub BloomFilter);

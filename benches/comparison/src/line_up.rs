@@ -1,8 +1,6 @@
 //! The contenders, each with its name.
 
-use bloomline::sizing::standard::StandardSizing;
-use bloomline::variants::{CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter};
-use bloomline::{AtomicBloomFilter, BloomFilter, Kernel, Sizing, mix, sizing};
+use bloomline::{BloomFilter, Kernel, Sizing, mix, sizing};
 
 use crate::filter::{Baseline, Batch, Call, Filter, Xorf};
 use crate::queries;
@@ -21,8 +19,6 @@ pub const AVX2: &str = "bloomline avx2";
 pub const SBBF: &str = "sbbf-rs-safe";
 pub const FASTBLOOM: &str = "fastbloom";
 pub const XORF: &str = "xorf BinaryFuse8";
-/// What the names of bloomline's variants begin with, which run only if they are asked for.
-pub const VARIANT: &str = "variant";
 
 /// The contenders that hash keys and are timed with it.
 pub const HASH_KEYS: [&str; 5] = [BLOOMLINE, AVX2, ROCKSDB, ROCKSDB_DEBIAN, FASTBLOOM];
@@ -99,19 +95,6 @@ pub fn contenders(
         add(&format!("{BLOOMLINE} {kernel}"), &|| Box::new(bloomline().with_kernel(kernel)));
     }
     add(XORF, &|| Box::<Xorf>::default());
-    add("variant atomic", &|| Box::new(AtomicBloomFilter::from(bloomline())));
-    add("variant counting", &|| {
-        let sizing = Sizing::new(size_bytes / 64, k_chosen).expect("a size");
-        Box::new(CountingBloomFilter::with_sizing(sizing).expect("enough memory"))
-    });
-    // Grown to a hundred times its initial capacity.
-    add("variant scalable", &|| {
-        Box::new(ScalableBloomFilter::with_fpr(keys as u64 / 100, 0.01).expect("enough memory"))
-    });
-    add("variant standard", &|| {
-        let sizing = StandardSizing::for_bits_per_key(keys as u64, bits_per_key).expect("a size");
-        Box::new(StandardBloomFilter::with_sizing(sizing).expect("enough memory"))
-    });
     contenders
 }
 
