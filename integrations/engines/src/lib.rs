@@ -17,12 +17,10 @@
     allow(dead_code, reason = "used only with an engine, which a feature selects")
 )]
 
-#[cfg(feature = "rusty-leveldb")]
-mod rusty_leveldb;
+#[cfg(any(feature = "rusty-leveldb", feature = "sstable"))]
+mod leveldb;
 #[cfg(feature = "slatedb")]
 mod slatedb;
-#[cfg(feature = "sstable")]
-mod sstable;
 #[cfg(feature = "surrealkv")]
 mod surrealkv;
 
@@ -101,16 +99,6 @@ impl Bloomline {
     /// that filters are damaged or have an unknown format, or that memory ran out while one was built or opened.
     pub fn unusable_filters(&self) -> u64 {
         self.unusable.get()
-    }
-
-    /// The keys lie end to end in `keys`, each from its offset to the next key's.
-    #[cfg(any(feature = "rusty-leveldb", feature = "sstable"))]
-    fn create(&self, keys: &[u8], offsets: &[usize]) -> Vec<u8> {
-        let ends = offsets.iter().skip(1).copied().chain([keys.len()]);
-        let mut filter = Vec::new();
-        self.policy
-            .create_filter(offsets.iter().zip(ends).map(|(&start, end)| &keys[start..end]), &mut filter);
-        filter
     }
 
     #[cfg(any(feature = "rusty-leveldb", feature = "sstable", feature = "surrealkv"))]
