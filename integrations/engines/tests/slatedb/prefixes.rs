@@ -227,6 +227,12 @@ fn unusable_filters_are_counted_when_a_filter_could_have_answered() {
         for kind in KINDS {
             let (policy, unusable) = counted(kind, 10.0, extractor, whole_keys);
             let usable = built(&mut *policy.builder(), keys(10));
+            let whole = encoded(&*usable);
+            let mut damaged = whole.clone();
+            match kind {
+                Kind::Blocked => *damaged.last_mut().unwrap() ^= 0x10, // another version
+                Kind::Standard => damaged[9] ^= 1,
+            }
             let neighbour = [&key(0)[..4], b"/"].concat().into();
             assert_eq!(
                 usable.might_match(&point(neighbour)),
@@ -237,12 +243,12 @@ fn unusable_filters_are_counted_when_a_filter_could_have_answered() {
                 assert_eq!(usable.might_match(query), !answers, "{query:?}");
                 assert_eq!(unusable(), 0);
                 let (policy, unusable) = counted(kind, 10.0, extractor, whole_keys);
-                for bytes in [&b"no filter"[..], &[]] {
+                for bytes in [&b"no filter"[..], &[], &whole[1..], &damaged] {
                     let filter = policy.decode(bytes);
                     assert!(filter.might_match(query) && filter.clamp_allocated_size().might_match(query));
                     assert_eq!((filter.size(), encoded(&*filter)), (0, vec![]));
                 }
-                assert_eq!(unusable(), if answers { 4 } else { 0 }, "{query:?}");
+                assert_eq!(unusable(), if answers { 8 } else { 0 }, "{query:?}");
             }
         }
     }
