@@ -8,10 +8,7 @@ mod golden;
 mod join_filters;
 #[cfg(feature = "join-filters")]
 mod join_rule;
-mod limits;
 mod partitions;
-mod proto;
 mod random;
-mod refused;
 mod registered;
 mod sql;
