@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use crate::common::{built, count, filter, register, rows, session};
+use crate::common::{count, filter, register, rows, session};
 use arrow::array::BinaryArray;
 use bloomline::BloomFilter;
-use datafusion::prelude::{ParquetReadOptions, SessionContext};
+use datafusion::prelude::SessionContext;
 
 fn some_keys() -> impl Iterator<Item = String> {
     (0..1000).map(|i| format!("https://example.org/{i}"))
@@ -29,28 +29,6 @@ async fn with_keys() -> SessionContext {
 /// A table of one filter.
 fn register_one(context: &SessionContext, table: &str, filter: Vec<u8>) {
     register(context, table, [("filter", Arc::new(BinaryArray::from_iter_values([filter])))]);
-}
-
-#[tokio::test]
-async fn parquet_holds_filters_for_rust_and_for_sql() {
-    let context = with_keys().await;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("filters.parquet");
-    let path = path.to_str().unwrap();
-    let copy = format!(
-        "COPY (SELECT id % 4 AS part, bloom_filter(url, 250, 1e-4) AS filter FROM t GROUP BY id % 4) TO '{path}'
-         STORED AS PARQUET OPTIONS ('compression' 'uncompressed')"
-    );
-    rows(&context, &copy).await.unwrap();
-
-    context.register_parquet("f", path, ParquetReadOptions::default()).await.unwrap();
-    for part in 0..4 {
-        let found = filter(&context, &format!("SELECT filter FROM f WHERE part = {part}")).await.unwrap();
-        let keys = some_keys().skip(part).step_by(4).map(|key| bloomline::hash_key(key, 0));
-        assert_eq!(found, built(250, 1e-4, keys));
-    }
-    let lost = "SELECT count(*) FROM t JOIN f ON id % 4 = part WHERE NOT bloom_contains(filter, url)";
-    assert_eq!(count(&context, lost).await.unwrap(), 0);
 }
 
 /// The number of modules follows from the rate and the number of keys.
