@@ -11,8 +11,9 @@ use bloomline::sstable::FilterPolicy;
 use bloomline::{BloomFilter, Sizing};
 use bloomline_datafusion::register_filter;
 use datafusion::common::DFSchema;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
-use datafusion::physical_plan::collect;
+use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion_proto::bytes::{physical_plan_from_bytes, physical_plan_to_bytes};
 use sqllogictest::{DB, DBOutput, DefaultColumnType, Record, Runner, strict_column_validator};
@@ -20,8 +21,8 @@ use tokio::runtime::Runtime;
 
 /// A test for each file, and in how many of the sessions it runs. Some run in one, because planning is slow.
 macro_rules! files {
-    ($($file:ident: $sessions:literal),* $(,)?) => {
-        $(#[test] fn $file() { run(stringify!($file), $sessions); })*
+    ($($(#[$attribute:meta])* $file:ident: $sessions:literal),* $(,)?) => {
+        $($(#[$attribute])* #[test] fn $file() { run(stringify!($file), $sessions); })*
 
         #[test]
         fn every_file_is_listed() {
@@ -37,6 +38,8 @@ macro_rules! files {
 
 files!(
     build: 2,
+    #[cfg(feature = "join-filters")]
+    joins: 1,
     limits: 1,
     lookups: 2,
     names: 2,
@@ -114,6 +117,8 @@ impl Session {
             filter.extend(keys);
             register_filter(&context, name, filter).unwrap();
         }
+        #[cfg(feature = "join-filters")]
+        bloomline_datafusion::register_join_filters(&context);
         Self { runtime: Runtime::new().unwrap(), context, travels: travels(settings) }
     }
 }
@@ -152,6 +157,9 @@ impl DB for Session {
 
     fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>> {
         self.runtime.block_on(async {
+            if let Some((what, sql)) = sql.strip_prefix("FILTERS").and_then(|sql| sql.split_once(": ")) {
+                return filters(&self.context, what, sql).await;
+            }
             let plan = async { self.context.sql(sql).await?.into_optimized_plan() }
                 .await
                 .map_err(|error| error.context("while planning"))?;
@@ -168,6 +176,61 @@ impl DB for Session {
             output(&schema, &collect(plan, context).await?)
         })
     }
+}
+
+/// Runs a query, and returns what is named of each filter that the rule added: a metric of the filter or, as
+/// `keys.METRIC`, of the operator that collects its keys, its `expected_share`, whether its rows are `limited`, or, of
+/// the scans below it, the `keys.projection`, and whether they have a `dynamic` filter.
+async fn filters(context: &SessionContext, what: &str, sql: &str) -> Result<DBOutput<DefaultColumnType>> {
+    let plan = context.sql(sql).await?.create_physical_plan().await?;
+    collect(Arc::clone(&plan), context.task_ctx()).await?;
+    let metric = |plan: &dyn ExecutionPlan, name: &str| {
+        let metric = plan.metrics().and_then(|metrics| metrics.sum_by_name(name));
+        metric.map_or(0, |metric| metric.as_usize()).to_string()
+    };
+    let mut rows = vec![];
+    plan.apply(|filter| {
+        let shown = displayable(filter.as_ref()).one_line().to_string();
+        if let Some(shown) = shown.strip_prefix("JoinFilterExec: keys=[") {
+            let (keys, share) = shown.trim().split_once("], expected_share=").expect("a share");
+            let keys: Vec<_> =
+                keys.split(", ").map(|key| key.rsplit_once('@').expect("an index").0).collect();
+            let mut row = vec![keys.join(", ")];
+            let children = filter.children();
+            for name in what.split_whitespace() {
+                let of_keys = name.strip_prefix("keys.");
+                let scan = find(children[usize::from(of_keys.is_some())], "DataSourceExec");
+                let scan = displayable(scan.as_ref()).one_line().to_string();
+                let projection = || scan.split_once("projection=[").and_then(|scan| scan.1.split_once(']'));
+                row.push(match (name, of_keys) {
+                    ("expected_share", _) => share.to_owned(),
+                    ("limited", _) => {
+                        let below = displayable(children[0].as_ref()).indent(false).to_string();
+                        below.contains("fetch=").to_string()
+                    }
+                    ("dynamic" | "keys.dynamic", _) => scan.contains("DynamicFilter").to_string(),
+                    ("keys.projection", _) => projection().expect("a projection").0.to_owned(),
+                    (_, Some(name)) => metric(find(children[1], "JoinFilterBuildExec").as_ref(), name),
+                    (name, None) => metric(filter.as_ref(), name),
+                });
+            }
+            rows.push(row);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(DBOutput::Rows { types: vec![DefaultColumnType::Text; 1 + what.split_whitespace().count()], rows })
+}
+
+/// The first operator of a name.
+pub fn find<'a>(plan: &'a Arc<dyn ExecutionPlan>, operator: &str) -> &'a Arc<dyn ExecutionPlan> {
+    let mut left = vec![plan];
+    while let Some(plan) = left.pop() {
+        if plan.name() == operator {
+            return plan;
+        }
+        left.extend(plan.children());
+    }
+    panic!("no {operator}")
 }
 
 fn output(schema: &DFSchema, batches: &[RecordBatch]) -> Result<DBOutput<DefaultColumnType>> {
