@@ -1,13 +1,7 @@
 //! [`bloomline`]'s filters in Rust's storage engines, with one line of code.
 //!
-//! | feature | engine | line |
-//! |---|---|---|
-//! | `slatedb` | `slatedb` 0.18 | `.with_filter_policies(vec![Bloomline::with_bits_per_key(10.0)?.into()])` |
-//! | `surrealkv` | `surrealkv` 1.2 | `.with_filter_policy(Some(Bloomline::with_bits_per_key(10.0)?.into()))` |
-//! | `rusty-leveldb` | `rusty-leveldb` 4 | `options.filter_policy = Bloomline::with_bits_per_key(10.0)?.into();` |
-//! | `sstable` | `sstable` 0.11 | the same |
-//!
-//! What each engine needs besides is written at [`Bloomline`]'s implementation of that engine's `FilterPolicy`.
+//! The README has the line for each engine. What an engine needs besides is written at [`Bloomline`]'s implementation of
+//! that engine's `FilterPolicy`.
 //!
 //! Each table stores the name of the policy that created its filters. An engine reads tables of other policies without
 //! their filters. When it rewrites such a table, the table gets bloomline's.
