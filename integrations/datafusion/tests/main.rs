@@ -2,7 +2,6 @@
 
 mod common;
 mod damage;
-mod files;
 mod golden;
 #[cfg(feature = "join-filters")]
 mod join_filters;
