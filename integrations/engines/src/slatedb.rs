@@ -178,26 +178,6 @@ impl Bloomline {
 /// Set it on every builder, as you would [`Bloomline`]. To read databases that have filters of both, set both. A lookup
 /// costs up to k cache misses instead of one, which is nothing beside the milliseconds that a false positive costs
 /// there.
-///
-/// ```
-/// use bloomline_adapters::BloomlineStandard;
-/// use slatedb::Db;
-/// use slatedb::object_store::memory::InMemory;
-///
-/// # #[tokio::main]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let policy = BloomlineStandard::with_bits_per_key(10.0)?;
-/// let database = Db::builder("animals", std::sync::Arc::new(InMemory::new()))
-///     .with_filter_policies(vec![policy.clone().into()])
-///     .build()
-///     .await?;
-/// database.put(b"ant", b"six legs").await?;
-/// assert!(database.get(b"ant").await?.is_some() && database.get(b"bee").await?.is_none());
-/// assert_eq!(policy.unusable_filters(), 0);
-/// # database.close().await?;
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Debug)]
 pub struct BloomlineStandard(Bloomline);
 

@@ -30,7 +30,6 @@ use slatedb_common::metrics::{DefaultMetricsRecorder, MetricValue};
 
 type Store = Arc<dyn ObjectStore>;
 type Policies = Vec<Arc<dyn FilterPolicy>>;
-type Named = (&'static str, fn() -> Policies);
 type Error = Box<dyn std::error::Error>;
 
 const OURS: &str = bloomline::sstable::FilterPolicy::NAME;
@@ -50,10 +49,6 @@ fn own() -> Policies {
 
 fn both() -> Policies {
     [ours(), own()].concat()
-}
-
-fn standard() -> Policies {
-    vec![BloomlineStandard::with_bits_per_key(10.0).unwrap().into()]
 }
 
 /// Without compactions, and with a filter in every SST.
@@ -227,41 +222,6 @@ impl Model {
         }
         Ok(())
     }
-}
-
-/// Writes with each of `all`, then with each of `all`, and compacts by each. The readers of `check` have each of them.
-async fn change_policies(
-    all: &[Named],
-    check: impl AsyncFn(&Model, &DbReader, &str) -> Result<(), Error>,
-) -> Result<(), Error> {
-    for (i, (first_name, first)) in all.iter().enumerate() {
-        for (j, (second_name, second)) in all.iter().enumerate() {
-            // Each of them beside each of the first, and each of the second.
-            let (third_name, third) = all[(i + j) % all.len()];
-            let of = format!("{first_name}, then {second_name}, compacted by {third_name}");
-            let store: Store = Arc::new(InMemory::new());
-            let mut model = Model::default();
-            model.write_with(&store, first(), 1).await?;
-            model.write_with(&store, second(), 2).await?;
-            compact(&store, Some(third())).await?;
-            // SSTs of the first policy beside those of the compactor.
-            model.write_with(&store, first(), 3).await?;
-            for (name, policies) in all {
-                let (reader, _) = reader(&store, Some(policies())).await?;
-                check(&model, &reader, &format!("{of}, read by {name}")).await?;
-                reader.close().await?;
-            }
-        }
-    }
-    Ok(())
-}
-
-#[tokio::test]
-async fn no_key_is_lost_or_comes_back_when_policies_change() -> Result<(), Error> {
-    let all: [Named; 5] =
-        [("own", own), ("bloomline", ours), ("none", Vec::new), ("both", both), ("standard", standard)];
-    change_policies(&all, async |model, reader, of| model.check(async |key| reader.get(key).await, of).await)
-        .await
 }
 
 /// A database of these policies, with its model.
