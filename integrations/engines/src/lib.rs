@@ -49,24 +49,9 @@ use bloomline::sstable::FilterPolicy;
 #[derive(Clone, Debug)]
 pub struct Bloomline {
     policy: FilterPolicy,
-    unusable: Unusable,
+    unusable: Arc<AtomicU64>,
     #[cfg(feature = "slatedb")]
     entries: slatedb::Entries,
-}
-
-/// The count of a policy and its clones.
-#[derive(Clone, Debug, Default)]
-struct Unusable(Arc<AtomicU64>);
-
-impl Unusable {
-    fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    #[cold]
-    fn count(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
 }
 
 impl Bloomline {
@@ -74,7 +59,7 @@ impl Bloomline {
     pub fn new(policy: FilterPolicy) -> Self {
         Self {
             policy,
-            unusable: Unusable::default(),
+            unusable: Arc::default(),
             #[cfg(feature = "slatedb")]
             entries: slatedb::Entries::whole_keys(FilterPolicy::NAME),
         }
@@ -92,13 +77,13 @@ impl Bloomline {
     /// How many lookups got bytes that are not a filter, and so had to answer "possibly present". More than 0 means
     /// that filters are damaged or have an unknown format, or that memory ran out while one was built or opened.
     pub fn unusable_filters(&self) -> u64 {
-        self.unusable.get()
+        self.unusable.load(Ordering::Relaxed)
     }
 
     #[cfg(any(feature = "rusty-leveldb", feature = "sstable", feature = "surrealkv"))]
     fn may_match(&self, key: &[u8], filter: &[u8]) -> bool {
         self.policy.try_key_may_match(key, filter).unwrap_or_else(|_| {
-            self.unusable.count();
+            self.unusable.fetch_add(1, Ordering::Relaxed);
             true
         })
     }

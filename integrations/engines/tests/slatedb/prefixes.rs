@@ -290,10 +290,10 @@ async fn check_scans(model: &Model, reader: &DbReader, step: usize, of: &str) ->
 /// Writes with each policy, then with each policy, and compacts by each. The readers have each of them.
 #[tokio::test]
 async fn no_key_is_lost_or_comes_back_when_policies_change() -> Result<(), Error> {
-    let all: [(&str, fn() -> Policies); 8] = [
+    type Named = (&'static str, fn() -> Policies);
+    let all: [Named; 7] = [
         ("none", Vec::new),
         ("bloomline", ours),
-        ("both", both),
         ("first 2", || vec![policy(Kind::Blocked, 10.0, FIRST_2, true)]),
         ("x", || vec![policy(Kind::Blocked, 10.0, Extractor("x", first::<3>), false)]),
         ("x:wh=0", || vec![policy(Kind::Blocked, 10.0, Extractor("x:wh=0", first::<2>), true)]),
