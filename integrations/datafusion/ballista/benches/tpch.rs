@@ -9,9 +9,11 @@
 //!   broadcasts, as if each side of a join were too large for one)
 //! - `QUERIES`: the names of some queries, such as `3,5`
 
+#[path = "../tests/cluster/processes.rs"]
+mod processes;
+
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -22,12 +24,11 @@ use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use processes::Processes;
 use tempfile::TempDir;
 use tpchgen::generators::*;
 use tpchgen::q_and_a::queries;
 use tpchgen_arrow::*;
-
-const PORT: u16 = 50150;
 
 /// The queries of TPC-H that join, and the specification's validation parameters.
 const TPCH: &str = "2|15|BRASS|EUROPE; 3|BUILDING|1995-03-15; 4|1993-07-01; 5|ASIA|1994-01-01; 7|FRANCE|GERMANY;
@@ -94,10 +95,14 @@ async fn run() -> Result<()> {
         queries.retain(|(name, _)| selected.split(',').any(|selected| selected == name));
     }
 
-    let cluster = Cluster::start()?;
+    // Ballista logs an error wherever a task needs no more rows of a shuffle.
+    let cluster = Processes::start("off", &[], &[]);
+    std::thread::sleep(Duration::from_secs(5));
     for engine in setting("ENGINES", "default,shuffled").split(',') {
-        let contexts =
-            [connect(engine, folder.path(), false).await?, connect(engine, folder.path(), true).await?];
+        let contexts = [
+            connect(engine, cluster.port, folder.path(), false).await?,
+            connect(engine, cluster.port, folder.path(), true).await?,
+        ];
         println!(
             "\n| {engine} | s without | s with | ratio | bytes shuffled without | with | filters | rows dropped |"
         );
@@ -165,7 +170,7 @@ async fn measure(
     name: &str,
     sql: &str,
     rounds: usize,
-    cluster: &Cluster,
+    cluster: &Processes,
 ) -> Result<Row> {
     let mut row = Row { name: name.to_owned(), ..Row::default() };
     let mut seconds = [Vec::new(), Vec::new()];
@@ -176,7 +181,7 @@ async fn measure(
             let start = Instant::now();
             let result = contexts[i].sql(sql).await?.collect().await?;
             seconds[i].push(start.elapsed().as_secs_f64());
-            row.bytes[i] = cluster.take_bytes();
+            row.bytes[i] = take_bytes(cluster);
             results[i] = text(&result, sql.contains("order by"))?;
         }
         ensure!(results[0] == results[1], "filters changed the result:\n{}\n{}", results[0], results[1]);
@@ -186,7 +191,7 @@ async fn measure(
     row.seconds = seconds.map(median);
 
     let plan = contexts[1].sql(&format!("EXPLAIN ANALYZE {sql}")).await?.collect().await?;
-    cluster.take_bytes();
+    take_bytes(cluster);
     for line in text(&plan, true)?.lines().filter(|line| line.contains("JoinFilterExec")) {
         row.filters += 1;
         row.dropped += count(line, "rows_dropped")?;
@@ -218,7 +223,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-async fn connect(engine: &str, folder: &Path, filters: bool) -> Result<SessionContext> {
+async fn connect(engine: &str, port: u16, folder: &Path, filters: bool) -> Result<SessionContext> {
     let mut config = SessionConfig::new_with_ballista().with_option_extension(BloomlineOptions::default());
     config.options_mut().set("bloomline.join_filters.enabled", &filters.to_string())?;
     match engine {
@@ -230,7 +235,7 @@ async fn connect(engine: &str, folder: &Path, filters: bool) -> Result<SessionCo
         _ => bail!("ENGINES has {engine}, and may have default and shuffled"),
     }
     let state = SessionStateBuilder::new().with_config(config).with_default_features().build();
-    let context = SessionContext::remote_with_state(&format!("df://localhost:{PORT}"), state).await?;
+    let context = SessionContext::remote_with_state(&format!("df://localhost:{port}"), state).await?;
     for table in fs::read_dir(folder)? {
         let (name, path) = table.map(|table| (table.file_name(), table.path()))?;
         let (name, path) = name.to_str().zip(path.to_str()).context("a path in UTF-8")?;
@@ -303,55 +308,15 @@ async fn write_made(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A scheduler and two executors of one core.
-struct Cluster {
-    processes: Vec<Child>,
-    work: TempDir,
-}
-
-impl Cluster {
-    fn start() -> Result<Self> {
-        let mut cluster = Self { processes: Vec::new(), work: TempDir::new()? };
-        let command = || {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_bloomline-ballista"));
-            // Ballista logs an error wherever a task needs no more rows of a shuffle.
-            command.env("RUST_LOG", setting("RUST_LOG", "off"));
-            command
-        };
-        let port = PORT.to_string();
-        cluster.processes.push(command().args(["scheduler", "--port", &port]).spawn()?);
-        for i in 1..=2 {
-            let folder = cluster.work.path().join(i.to_string());
-            fs::create_dir(&folder)?;
-            let [data, tasks] = [2 * i, 2 * i + 1].map(|offset| (PORT + offset).to_string());
-            let mut executor = command();
-            executor.args(["executor", "--scheduler-port", &port, "--port", &data, "--grpc-port", &tasks]);
-            executor.args(["--vcores", "1", "--work-dir"]).arg(folder);
-            cluster.processes.push(executor.spawn()?);
+/// Removes what stages wrote for the next ones, and returns how many bytes that was.
+fn take_bytes(cluster: &Processes) -> u64 {
+    fn take(path: &Path) -> u64 {
+        if let Ok(entries) = fs::read_dir(path) {
+            return entries.flatten().map(|entry| take(&entry.path())).sum();
         }
-        std::thread::sleep(Duration::from_secs(5));
-        Ok(cluster)
+        let bytes = fs::metadata(path).map_or(0, |file| file.len());
+        let _ = fs::remove_file(path);
+        bytes
     }
-
-    /// Removes what stages wrote for the next ones, and returns how many bytes that was.
-    fn take_bytes(&self) -> u64 {
-        fn take(path: &Path) -> u64 {
-            if let Ok(entries) = fs::read_dir(path) {
-                return entries.flatten().map(|entry| take(&entry.path())).sum();
-            }
-            let bytes = fs::metadata(path).map_or(0, |file| file.len());
-            let _ = fs::remove_file(path);
-            bytes
-        }
-        take(self.work.path())
-    }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        for process in &mut self.processes {
-            let _ = process.kill();
-            let _ = process.wait();
-        }
-    }
+    ["executor-0", "executor-1"].map(|executor| take(&cluster.folder.path().join(executor))).iter().sum()
 }
