@@ -32,7 +32,8 @@ const TEMPLATES: [(char, &str); 13] = [
         bloom_estimated_fpr(bloom_fold($f, $n)); $c(); $c($f); $c($f, $k); $c($f, $k, $k)"),
     ('c', "bloom_contains; bloom_estimated_keys; bloom_estimated_fpr; bloom_fold; bloom_reference;
         bloom_reference_in_place; bloom_filter; bloom_filter_union; bloom_filter_in_window"),
-    ('a', "bloom_filter($d $k, 10, 0.01 $e) $w; bloom_filter($d $k, 10, 0.01 $e) $w; bloom_filter($d $k, $n, 0.01 $e) $w; bloom_filter($d $k, 10, $n $e) $w;
+    ('a', "bloom_filter($d $k, 10, 0.01 $e) $w; bloom_filter($d $k, 10, 0.01 $e) $w;
+        bloom_filter($d $k, $n, 0.01 $e) $w; bloom_filter($d $k, 10, $n $e) $w;
         bloom_filter_union($d $f $e) $w; bloom_filter_union($d $f $e) $w"),
     ('d', "; ; DISTINCT"),
     ('e', "; ; ORDER BY id; ORDER BY text DESC"),
