@@ -1,17 +1,13 @@
-//! Crawls a generated site, to show what a URL frontier visits and misses, and what an exact set of all URLs costs.
+//! Crawls a generated site, to show what a URL frontier visits and misses.
 //!
 //! ```text
 //! cargo run --release --example crawl
 //! ```
 //!
-//! The site has a million pages with five million links, most of them to pages that many pages link to. It is crawled
-//! with a `Frontier`, which is saved and opened again halfway, and then with a `HashSet<String>` and a queue. The
-//! example panics if the frontier visits a page twice, or skips more pages than its false-positive rate allows.
+//! The site has a million pages with five million links, most of them to pages that many pages link to. The frontier is
+//! saved and opened again halfway. The example panics if the frontier visits a page twice, or skips more pages than its
+//! false-positive rate allows.
 
-#[path = "../tests/common/allocations.rs"]
-mod allocations;
-
-use std::collections::{HashSet, VecDeque};
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
@@ -19,24 +15,16 @@ use std::path::Path;
 use std::time::Instant;
 use std::{env, process};
 
-use allocations::kept;
 use bloomline::mix;
 use bloomline::variants::Frontier;
 
 const PAGES: u64 = 1_000_000;
 /// The share of pages that the frontier may skip.
 const FPR: f64 = 0.001;
-const WORDS: [&str; 16] = [
-    "garden", "history", "market", "weather", "science", "kitchen", "travel", "football", "cinema",
-    "letters", "gallery", "archive", "finance", "culture", "opinion", "music",
-];
 
 /// The URL of a page, which ends in the page's number.
 fn url(page: u64) -> String {
-    let words = |number: u64| [0, 4, 8].map(|shift| WORDS[(mix(number) >> shift) as usize % WORDS.len()]);
-    let ([a, b, section], [c, d, e]) = (words(page / 1_000), words(!page));
-    // `concat` allocates exactly what it needs, so that the set does not look worse than it is.
-    ["https://www.", a, "-", b, ".example/", section, "/", c, "-", d, "-", e, "-", &page.to_string()].concat()
+    format!("https://www.{:x}.example/{:x}-{page}", mix(page / 1_000), mix(!page))
 }
 
 /// Two pages of its own, so that every page can be reached from page 0, and on average four popular pages, which have
@@ -50,89 +38,38 @@ fn links(page: u64) -> impl Iterator<Item = u64> {
     own.chain(popular)
 }
 
-/// What became of each page.
-struct Crawl {
-    linked: Vec<bool>,
-    visited: Vec<bool>,
-    links: u64,
-}
-
-impl Crawl {
-    fn new() -> Self {
-        let mut linked = vec![false; PAGES as usize];
-        linked[0] = true;
-        Self { linked, visited: vec![false; PAGES as usize], links: 0 }
-    }
-
-    /// Inserts the links of the page with this URL.
-    fn visit(&mut self, page_url: &str, mut insert: impl FnMut(String)) {
-        let number = page_url.rsplit('-').next().and_then(|number| number.parse().ok());
-        let page: u64 = number.expect("a URL of this site");
-        assert!(!self.visited[page as usize], "a page is visited twice");
-        self.visited[page as usize] = true;
-        for link in links(page) {
-            self.linked[link as usize] = true;
-            insert(url(link));
-            self.links += 1;
-        }
-    }
-
-    fn print(&self, name: &str, bytes: usize, start: Instant) -> f64 {
-        let count = |pages: &[bool]| pages.iter().filter(|page| **page).count();
-        let (linked, visited) = (count(&self.linked), count(&self.visited));
-        let skipped = (linked - visited) as f64;
-        let ns = start.elapsed().as_nanos() as f64 / self.links as f64;
-        println!(
-            "{name:10}{linked:>15}{visited:>15}{:>11.3}%{bytes:>20}{ns:>13.0}",
-            100.0 * skipped / linked as f64
-        );
-        skipped
-    }
-}
-
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("             distinct URLs  pages visited     skipped   bytes to remember  ns per link");
     let path = env::temp_dir().join(format!("bloomline-{}.frontier", process::id()));
-    let (mut crawl, start) = (Crawl::new(), Instant::now());
+    let (mut linked, mut visited) = (vec![false; PAGES as usize], vec![false; PAGES as usize]);
+    linked[0] = true;
+    let (mut n_links, start) = (0_u64, Instant::now());
     let mut frontier = Frontier::with_fpr(PAGES, FPR)?;
     frontier.insert(url(0));
     for most_pages in [PAGES / 2, PAGES] {
         for _ in 0..most_pages {
             let Some(page_url) = frontier.pop() else { break };
-            crawl.visit(&page_url, |link| _ = frontier.insert(link));
+            let page: u64 = page_url.rsplit('-').next().ok_or("not a URL of this site")?.parse()?;
+            assert!(!visited[page as usize], "a page is visited twice");
+            visited[page as usize] = true;
+            for link in links(page) {
+                linked[link as usize] = true;
+                frontier.insert(url(link));
+                n_links += 1;
+            }
         }
         save(&frontier, &path)?;
         frontier = Frontier::from_standalone(&fs::read(&path)?)?;
     }
     fs::remove_file(&path)?;
-    // The queue is empty, so a copy needs only the memory of the filter.
-    let mut copy = None;
-    let bytes = kept(|| copy = Some(frontier.clone()));
-    let skipped = crawl.print("Frontier", bytes, start);
+
+    let count = |pages: &[bool]| pages.iter().filter(|page| **page).count();
+    let (linked, visited) = (count(&linked), count(&visited));
+    let skipped = (linked - visited) as f64;
+    println!("{visited} of {linked} linked pages visited, {:.3}% skipped", 100.0 * skipped / linked as f64);
+    println!("{n_links} links, {:.0} ns each", start.elapsed().as_nanos() as f64 / n_links as f64);
     // A small count varies by its square root.
     let expected = FPR * PAGES as f64;
     assert!(skipped <= expected + 4.0 * expected.sqrt(), "more pages are skipped than the rate allows");
-
-    let (mut crawl, start) = (Crawl::new(), Instant::now());
-    let mut seen = HashSet::new();
-    let bytes = kept(|| {
-        let mut queue = VecDeque::from([url(0)]);
-        seen.insert(url(0));
-        while let Some(page_url) = queue.pop_front() {
-            crawl.visit(&page_url, |link| {
-                if !seen.contains(&link) {
-                    queue.push_back(link.clone());
-                    seen.insert(link);
-                }
-            });
-        }
-    });
-    crawl.print("HashSet", bytes, start);
-    println!(
-        "\n{} links, whose generation is part of the time; at most {}% may be skipped",
-        crawl.links,
-        100.0 * FPR
-    );
     Ok(())
 }
 

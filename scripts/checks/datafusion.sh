@@ -1,7 +1,6 @@
 # SQL:
 ## datafusion                  the functions for DataFusion: lints, tests, documentation
 datafusion() {
-    command_line
     enter integrations/datafusion
     step cargo fmt --all --check
     step linted cargo test --locked --all-features

@@ -1,12 +1,11 @@
 # Memory and threads:
-## address                     all tests, and examples, under the address and leak sanitizers
+## address                     all tests, and the example `sstable`, under the address and leak sanitizers
 address() {
     # Tests request more memory than there is, and expect an error.
     export ASAN_OPTIONS=allocator_may_return_null=1
     sanitized address test --all-targets
     sanitized address test --features huge-pages --tests
     sanitized address run --quiet --example sstable
-    sanitized address run --quiet --example lsm
 }
 
 # `sanitized SANITIZER CARGO-ARGUMENT...`: optimised, as in production.

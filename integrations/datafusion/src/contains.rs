@@ -282,20 +282,6 @@ mod tests {
         assert_eq!(found.iter().collect::<Vec<_>>(), [None, Some(true), None, Some(true)]);
     }
 
-    #[test]
-    fn each_filter_has_its_seed_and_its_key() {
-        let filters = [(1, 0), (2, 0x5eed), (3, 0), (4, 0x5eed)].map(|(key, seed)| {
-            let mut filter = BloomFilter::with_fpr(1000, 1e-6).unwrap().with_seed(seed).unwrap();
-            filter.insert(key);
-            filter.to_standalone()
-        });
-        let column = Arc::new(BinaryArray::from_iter_values(filters));
-        let references = reference::of(NAME, ColumnarValue::Array(column)).unwrap();
-        let keys = ColumnarValue::Array(Arc::new(Int64Array::from(vec![1, 2, 3, 4])));
-        let found = look_up_references(&references, keys, 4).unwrap();
-        assert_eq!(found.iter().collect::<Vec<_>>(), [Some(true); 4]);
-    }
-
     /// Keys are hashed in chunks, whose answers are whole bytes.
     #[test]
     fn bits_are_those_of_their_keys() {

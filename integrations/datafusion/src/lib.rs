@@ -1,20 +1,8 @@
 //! Bloom filters in SQL, for [DataFusion](https://datafusion.apache.org) and
 //! [Ballista](https://datafusion.apache.org/ballista/).
 //!
-//! | function | returns | |
-//! |---|---|---|
-//! | `bloom_filter(key, expected_keys, fpr)` | Binary | aggregate: a filter of all keys |
-//! | `bloom_filter_union(filter)` | Binary | aggregate: one filter of the keys of all filters |
-//! | `bloom_contains(filter, key)` | Boolean | whether a key is possibly present; `false` means definitely absent |
-//! | `bloom_estimated_keys(filter)` | UInt64 | about how many distinct keys the filter has; null if it is too full |
-//! | `bloom_estimated_fpr(filter)` | Float64 | the filter's false-positive rate, from its bits |
-//! | `bloom_fold(filter, fpr)` | Binary | a smaller filter of the same keys, with a rate of at most `fpr` |
-//!
-//! A filter is a binary value. It holds the standalone bytes of a [`BloomFilter`], which all packages read and write.
-//! A key is text, binary or an integer of any width, also in views and dictionaries. Other types are refused, because
-//! [the rule](bloomline::format#keys-of-other-types) has no bytes for them. Null keys are not inserted, and looking one
-//! up returns null. The scalar functions return null for a null filter, but `bloom_filter_union` skips it. Bytes that
-//! are not a filter, or are damaged, are an error.
+//! The README lists the functions, and says which keys they take, how filters reach a query, and what they cost. A filter
+//! is a binary value with the standalone bytes of a [`BloomFilter`], which all packages read and write.
 //!
 //! ```
 //! use datafusion::prelude::SessionContext;
@@ -38,36 +26,19 @@
 //! # }
 //! ```
 //!
-//! # Sizes and memory
-//!
-//! `expected_keys` and `fpr` are constants. They give the size as in [`BloomFilter::with_fpr`], for example 1.24 MB
-//! for a million keys at 1%. Fewer keys do not make a filter smaller, but `bloom_fold` shrinks it. More keys raise its
-//! false-positive rate, so check it with `bloom_estimated_fpr`. Arrow's Binary holds at most 2 GiB, which is a filter of
-//! 1.7 billion keys at 1%.
+//! # In plans
 //!
 //! Each partition builds a filter of the full size from its first key on, and with `GROUP BY` one for each group.
-//! DataFusion's memory pool is told after the allocation, so a query can exceed its limit by the filters of
-//! one batch before it spills or fails.
+//! DataFusion's memory pool is told after the allocation, so a query can exceed its limit by the filters of one batch
+//! before it spills or fails.
 //!
 //! In `OVER (…)`, SQL's planner replaces the aggregates by `bloom_filter_in_window` and `bloom_filter_union_in_window`.
 //! They return BinaryView, because DataFusion gathers their results in one array, and panics if an array of Binary
 //! exceeds 2 GiB. If you build window expressions without SQL, use these functions.
 //!
-//! # Getting the filter to the probe
-//!
-//! These ways look up each key in place, without copying the filter for each row or batch:
-//!
-//! - the name of a filter that [`register_filter`] registered: `bloom_contains('crawled', url)`,
-//! - a literal: `bloom_contains(x'...', url)`, which DataFusion prints while it plans (0.16 s for 1 MiB),
-//! - a scalar subquery: `bloom_contains((SELECT filter FROM filters WHERE name = 'crawled'), url)`,
-//! - a cross join with one row: `FROM pages, filters WHERE bloom_contains(filter, url)`,
-//! - a join with many filters: `FROM pages JOIN daily USING (day) WHERE bloom_contains(filter, url)`.
-//!
-//! For this, `bloom_contains` rewrites its first argument while a query is planned, so `EXPLAIN` shows the internal
-//! function `bloom_reference`. It checks a filter once and returns a struct that DataFusion passes on by reference.
-//! DataFusion moves it below joins if its argument is a column, and
-//! `datafusion.optimizer.enable_leaf_expression_pushdown` is on, as by default. Do not select the filter together with
-//! the rows (`SELECT *`), because that asks for a copy per row.
+//! `bloom_contains` rewrites its first argument while a query is planned, so that the filter is not copied for each row.
+//! `EXPLAIN` then shows the internal function `bloom_reference`, which checks a filter once and returns a struct that
+//! DataFusion passes on by reference. DataFusion moves it below joins if its argument is a column.
 
 mod aggregates;
 mod arguments;

@@ -7,107 +7,64 @@ use arrow::array::{ArrayRef, BinaryArray, Int64Array, RecordBatch, StringArray};
 use bloomline_datafusion::register_filter;
 use datafusion::prelude::SessionContext;
 
-/// An expression over a table of ten rows, or an empty one. Most are of the types of filters, some of other types.
-fn filter(random: &mut Random, depth: usize) -> String {
-    const OTHERS: &str = "x''; x'00'; CASE WHEN id = 5 THEN x'0707' ELSE filter END; NULL; arrow_cast(NULL, 'Binary');
+/// Templates by letter. `$` and a letter stand for a random template of the list. Past a depth, each is the first of its
+/// list. Most filters and keys are of the types that functions take, some of others.
+const TEMPLATES: [(char, &str); 13] = [
+    ('f', "filter; filter; filter; filter; filter; filter; $o; arrow_cast($f, '$t'); bloom_fold($f, $n); coalesce($f, $f);
+        CASE WHEN id % 2 = 0 THEN $f END; bloom_reference($f); bloom_reference($f, $n)"),
+    ('o', "x''; x'00'; CASE WHEN id = 5 THEN x'0707' ELSE filter END; NULL; arrow_cast(NULL, 'Binary');
         arrow_cast(NULL, 'Dictionary(Int8, Binary)'); (SELECT max(filter) FROM t); (SELECT filter FROM t WHERE false);
-        'named'; 'missing'; ''; text; arrow_cast('named', 'Utf8View'); arrow_cast(NULL, 'Utf8'); 1; id; make_array(filter);
+        'named'; 'missing'; ''; text; arrow_cast('named', 'Utf8View'); arrow_cast(NULL, 'Utf8'); 1; id;
+        arrow_cast(filter, 'List(Binary)');
         named_struct('bloomline_filter', arrow_cast(filter, 'BinaryView'), 'bloomline_is_intact', id > 3);
         named_struct('bloomline_name', 'named', 'bloomline_hash', arrow_cast(7, 'UInt64'));
-        named_struct('bloomline_name', text, 'bloomline_hash', arrow_cast(id, 'UInt64'))";
-    const TYPES: &str = "Binary; LargeBinary; BinaryView; FixedSizeBinary(192); Dictionary(Int8, Binary);
-        Dictionary(UInt64, BinaryView); Dictionary(Int16, Dictionary(Int8, Binary)); Utf8";
-    if depth == 0 || random.below(2) == 0 {
-        return if random.below(7) == 0 { random.part(OTHERS).to_owned() } else { "filter".to_owned() };
-    }
-    let inner = filter(random, depth - 1);
-    match random.below(6) {
-        0 => format!("arrow_cast({inner}, '{}')", random.part(TYPES)),
-        1 => format!("bloom_fold({inner}, {})", number(random)),
-        2 => format!("CASE WHEN id % 2 = 0 THEN {inner} END"),
-        3 => format!("coalesce({inner}, {})", filter(random, depth - 1)),
-        4 => format!("bloom_reference({inner})"),
-        _ => format!("bloom_reference({inner}, {})", number(random)),
-    }
-}
-
-fn key(random: &mut Random) -> &'static str {
-    random.part(
-        "id; text; 7; 'k'; NULL; ''; x''; 1.5; make_array(id); filter; arrow_cast(NULL, 'Utf8View'); arrow_cast(id, 'UInt8');
-        arrow_cast(text, 'LargeUtf8'); arrow_cast(text, 'Dictionary(Int8, Utf8)'); arrow_cast(text, 'BinaryView');
-        arrow_cast(arrow_cast(id, 'Dictionary(Int8, Int64)'), 'Dictionary(Int16, Dictionary(Int8, Int64))');
-        CASE WHEN id < 5 THEN text END; repeat(text, 9)",
-    )
-}
-
-fn number(random: &mut Random) -> &'static str {
-    random.part("0.01; 0.9; 0; 1; -1; 100; 1e300; NULL; 'x'; id; 0.1 * id; arrow_cast(0.5, 'Float16')")
-}
-
-/// A call of a scalar function, at times with too few or too many arguments.
-fn scalar(random: &mut Random) -> String {
-    const FUNCTIONS: &str =
-        "bloom_contains; bloom_estimated_keys; bloom_estimated_fpr; bloom_fold; bloom_reference;
-        bloom_reference_in_place; bloom_filter; bloom_filter_union; bloom_filter_in_window";
-    let filter = filter(random, 3);
-    match random.below(10) {
-        0 => format!("bloom_estimated_keys({filter})"),
-        1 => format!("bloom_estimated_fpr({filter})"),
-        2 => format!("bloom_estimated_fpr(bloom_fold({filter}, {}))", number(random)),
-        3 => {
-            let function = random.part(FUNCTIONS);
-            let arguments = [&filter, key(random), key(random)];
-            format!("{function}({})", arguments[..random.below(4) as usize].join(", "))
-        }
-        _ => format!("bloom_contains({filter}, {})", key(random)),
-    }
-}
-
-fn aggregate(random: &mut Random) -> String {
-    let call = match random.below(2) {
-        0 => {
-            let constant =
-                |random: &mut Random, usual| if random.below(4) == 0 { number(random) } else { usual };
-            let (keys, fpr) = (constant(random, "10"), constant(random, "0.01"));
-            ("bloom_filter", format!("{}, {keys}, {fpr}", key(random)))
-        }
-        _ => ("bloom_filter_union", filter(random, 3)),
-    };
-    let (name, arguments) = call;
-    let (distinct, order) = (random.part("; ; DISTINCT"), random.part("; ; ORDER BY id; ORDER BY text DESC"));
-    let clause = random.part("; ; FILTER (WHERE id > 4); FILTER (WHERE NULL)");
+        named_struct('bloomline_name', text, 'bloomline_hash', arrow_cast(id, 'UInt64'))"),
+    ('t', "Binary; LargeBinary; BinaryView; FixedSizeBinary(192); Dictionary(Int8, Binary);
+        Dictionary(UInt64, BinaryView); Dictionary(Int16, Dictionary(Int8, Binary)); Utf8"),
+    ('k', "id; text; 7; 'k'; NULL; ''; x''; 1.5; arrow_cast(id, 'List(Int64)'); filter; arrow_cast(NULL, 'Utf8View');
+        arrow_cast(id, 'UInt8'); arrow_cast(text, 'LargeUtf8'); arrow_cast(text, 'Dictionary(Int8, Utf8)');
+        arrow_cast(text, 'BinaryView'); CASE WHEN id < 5 THEN text END; repeat(text, 9);
+        arrow_cast(arrow_cast(id, 'Dictionary(Int8, Int64)'), 'Dictionary(Int16, Dictionary(Int8, Int64))')"),
+    ('n', "0.01; 0.9; 0; 1; -1; 100; 1e300; NULL; 'x'; id; 0.1 * id; arrow_cast(0.5, 'Float16')"),
+    // A call of a scalar function, at times with too few or too many arguments.
+    ('s', "bloom_contains($f, $k); bloom_contains($f, $k); bloom_contains($f, $k); bloom_contains($f, $k);
+        bloom_contains($f, $k); bloom_estimated_keys($f); bloom_estimated_fpr($f);
+        bloom_estimated_fpr(bloom_fold($f, $n)); $c(); $c($f); $c($f, $k); $c($f, $k, $k)"),
+    ('c', "bloom_contains; bloom_estimated_keys; bloom_estimated_fpr; bloom_fold; bloom_reference;
+        bloom_reference_in_place; bloom_filter; bloom_filter_union; bloom_filter_in_window"),
+    ('a', "bloom_filter($d $k, 10, 0.01 $e) $w; bloom_filter($d $k, 10, 0.01 $e) $w;
+        bloom_filter($d $k, $n, 0.01 $e) $w; bloom_filter($d $k, 10, $n $e) $w;
+        bloom_filter_union($d $f $e) $w; bloom_filter_union($d $f $e) $w"),
+    ('d', "; ; DISTINCT"),
+    ('e', "; ; ORDER BY id; ORDER BY text DESC"),
     // Only columns, because DataFusion 55.2 panics where two windows share an expression such as `id % 2`.
-    let over = random.part(
-        "; ; ; OVER (); OVER (ORDER BY id); OVER (PARTITION BY text);
-        OVER (PARTITION BY text ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING);
+    ('w', "; FILTER (WHERE id > 4); FILTER (WHERE NULL); ; OVER (); OVER (ORDER BY id); OVER (PARTITION BY text);
+        FILTER (WHERE id > 4) OVER (PARTITION BY text ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING);
         OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW);
         OVER (ORDER BY id RANGE BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING);
-        OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
-    );
-    format!("{name}({distinct} {arguments} {order}) {clause} {over}")
-}
-
-fn query(random: &mut Random) -> String {
-    let table = random.part(
-        "t; t; nothing AS t; (SELECT * FROM t WHERE id < 0) AS t; (SELECT * FROM t LIMIT 3 OFFSET 4) AS t;
+        OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)"),
+    ('g', "; GROUP BY id % 2; GROUP BY text; GROUP BY id; HAVING false"),
+    ('T', "t; t; nothing AS t; (SELECT * FROM t WHERE id < 0) AS t; (SELECT * FROM t LIMIT 3 OFFSET 4) AS t;
         (SELECT a.id, b.text, b.filter FROM t AS a JOIN t AS b ON a.id = b.id + 1) AS t;
-        (SELECT b.id, b.text, a.filter FROM t AS a RIGHT JOIN nothing AS b ON a.id = b.id) AS t",
-    );
-    let rest = random.part("; WHERE id % 3 = 1; WHERE false; ORDER BY id DESC LIMIT 2");
-    let grouped = random.part("; GROUP BY id % 2; GROUP BY text; GROUP BY id; HAVING false");
-    match random.below(5) {
-        0 => format!("SELECT id, {} FROM {table} {rest}", scalar(random)),
-        1 => format!("SELECT count(*) FROM {table} WHERE {}", scalar(random)),
-        2 => {
-            let (a, b) = (scalar(random), scalar(random));
-            format!("SELECT count(*) FROM {table} JOIN nothing AS n ON t.id = n.id WHERE {a} OR NOT {b}")
-        }
-        3 => format!("SELECT {} FROM {table} {grouped}", aggregate(random)),
-        _ => {
-            let (a, b) = (aggregate(random), aggregate(random));
-            format!("SELECT bloom_contains({a}, 7), bloom_estimated_keys({b}) FROM {table} {grouped}")
-        }
+        (SELECT b.id, b.text, a.filter FROM t AS a RIGHT JOIN nothing AS b ON a.id = b.id) AS t"),
+];
+const QUERIES: &str = "SELECT id, $s FROM $T; SELECT id, $s FROM $T WHERE id % 3 = 1; SELECT id, $s FROM $T WHERE false;
+    SELECT id, $s FROM $T ORDER BY id DESC LIMIT 2; SELECT count(*) FROM $T WHERE $s;
+    SELECT count(*) FROM $T JOIN nothing AS n ON t.id = n.id WHERE $s OR NOT $s; SELECT $a FROM $T $g; SELECT $a FROM $T $g;
+    SELECT bloom_contains($a, 7), bloom_estimated_keys($a) FROM $T $g";
+
+fn write(random: &mut Random, template: &str, depth: usize) -> String {
+    let mut parts = template.split('$');
+    let mut sql = parts.next().unwrap().to_owned();
+    for part in parts {
+        let mut rest = part.chars();
+        let letter = rest.next().unwrap();
+        let list = TEMPLATES.iter().find(|list| list.0 == letter).unwrap().1;
+        let template = if depth > 0 { random.part(list) } else { list.split(';').next().unwrap() };
+        sql += &write(random, template, depth.saturating_sub(1));
+        sql += rest.as_str();
     }
+    sql
 }
 
 fn with_tables(settings: &[(&str, &str)]) -> SessionContext {
@@ -149,7 +106,8 @@ fn no_query_panics() {
     let mut answered = 0;
     for seed in 0..queries {
         let random = &mut Random::new(seed);
-        let (sql, context) = (query(random), random.of(&[0, 1]));
+        let query = random.part(QUERIES);
+        let (sql, context) = (write(random, query, 5), random.of(&[0, 1]));
         let context = sessions[context].clone();
         let run = runtime.spawn({
             let sql = sql.clone();

@@ -9,17 +9,20 @@ use arrow::datatypes::DataType;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use bloomline::sstable::FilterPolicy;
 use bloomline::{BloomFilter, Sizing};
+use bloomline_datafusion::register_filter;
 use datafusion::common::DFSchema;
-use datafusion::error::DataFusionError;
-use datafusion::physical_plan::collect;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use datafusion::prelude::{DataFrame, SessionContext};
+use datafusion_proto::bytes::{physical_plan_from_bytes, physical_plan_to_bytes};
 use sqllogictest::{DB, DBOutput, DefaultColumnType, Record, Runner, strict_column_validator};
 use tokio::runtime::Runtime;
 
 /// A test for each file, and in how many of the sessions it runs. Some run in one, because planning is slow.
 macro_rules! files {
-    ($($file:ident: $sessions:literal),* $(,)?) => {
-        $(#[test] fn $file() { run(stringify!($file), $sessions); })*
+    ($($(#[$attribute:meta])* $file:ident: $sessions:literal),* $(,)?) => {
+        $($(#[$attribute])* #[test] fn $file() { run(stringify!($file), $sessions); })*
 
         #[test]
         fn every_file_is_listed() {
@@ -35,11 +38,16 @@ macro_rules! files {
 
 files!(
     build: 2,
+    #[cfg(feature = "join-filters")]
+    joins: 1,
+    limits: 1,
     lookups: 2,
-    other_functions: 1,
+    names: 2,
+    other_functions: 2,
     predicates: 2,
     prepared: 1,
     probes: 2,
+    refused: 1,
     union: 2,
     views: 2,
 );
@@ -54,8 +62,8 @@ const SESSIONS: [(&str, &[(&str, &str)]); 2] = [
         "small batches, many partitions",
         &[("datafusion.execution.batch_size", "7"), ("datafusion.execution.target_partitions", "4")],
     ),
-    // Here each row of a grouped aggregate becomes a state of its own, joins sort instead of hashing, and the rules
-    // that bring the filter to the probe do not run.
+    // Here each row of a grouped aggregate becomes a state of its own, joins sort instead of hashing, the rules that
+    // bring the filter to the probe do not run, and plans travel.
     (
         "other plans",
         &[
@@ -70,16 +78,24 @@ const SESSIONS: [(&str, &[(&str, &str)]); 2] = [
     ),
 ];
 
+/// Whether plans go through the bytes that processes exchange. Functions need no codec, because they go by name.
+fn travels(settings: &[(&str, &str)]) -> bool {
+    settings == SESSIONS[1].1
+}
+
 fn run(file: &str, sessions: usize) {
     let records = sqllogictest::parse_file(folder().join(file).with_extension("slt")).unwrap();
     assert!(records.iter().any(|record| matches!(record, Record::Query { .. } | Record::Statement { .. })));
     let mut failures = String::new();
-    for (name, settings) in &SESSIONS[..sessions] {
-        let mut runner = Runner::new(async || Ok::<_, Failure>(Session::new(settings)));
+    for session in &SESSIONS[..sessions] {
+        let mut runner = Runner::new(async || Ok::<_, DataFusionError>(Session::new(session)));
         runner.with_column_validator(strict_column_validator);
+        if travels(session.1) {
+            runner.add_label("travels");
+        }
         for record in &records {
             if let Err(failure) = runner.run(record.clone()) {
-                failures += &format!("session of {name}: {failure}\n");
+                failures += &format!("session of {}: {failure}\n", session.0);
             }
         }
     }
@@ -89,13 +105,21 @@ fn run(file: &str, sessions: usize) {
 struct Session {
     runtime: Runtime,
     context: SessionContext,
+    travels: bool,
 }
 
 impl Session {
-    fn new(settings: &[(&str, &str)]) -> Self {
+    fn new((_, settings): &(&str, &[(&str, &str)])) -> Self {
         let context = session(settings);
         register(&context, "made", made_by_rust());
-        Self { runtime: Runtime::new().unwrap(), context }
+        for (name, keys) in [("crawled", 0..50), ("it's ours", 90..100)] {
+            let mut filter = BloomFilter::with_fpr(100, 1e-6).unwrap();
+            filter.extend(keys);
+            register_filter(&context, name, filter).unwrap();
+        }
+        #[cfg(feature = "join-filters")]
+        bloomline_datafusion::register_join_filters(&context);
+        Self { runtime: Runtime::new().unwrap(), context, travels: travels(settings) }
     }
 }
 
@@ -128,46 +152,88 @@ fn made_by_rust() -> [(&'static str, ArrayRef); 2] {
 }
 
 impl DB for Session {
-    type Error = Failure;
+    type Error = DataFusionError;
     type ColumnType = DefaultColumnType;
 
-    fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Failure> {
+    fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>> {
         self.runtime.block_on(async {
+            if let Some((what, sql)) = sql.strip_prefix("FILTERS").and_then(|sql| sql.split_once(": ")) {
+                return filters(&self.context, what, sql).await;
+            }
             let plan = async { self.context.sql(sql).await?.into_optimized_plan() }
                 .await
-                .map_err(Failure::Planning)?;
+                .map_err(|error| error.context("while planning"))?;
             let frame = DataFrame::new(self.context.state(), plan);
             let schema = frame.schema().clone();
             let context = Arc::new(frame.task_ctx());
-            let plan = frame.create_physical_plan().await.map_err(Failure::Planning)?;
-            let batches = collect(plan, context).await.map_err(Failure::Running)?;
-            output(&schema, &batches).map_err(Failure::Running)
+            let mut plan = frame.create_physical_plan().await?;
+            // Some operators of DataFusion have no encoding.
+            if self.travels
+                && let Ok(bytes) = physical_plan_to_bytes(Arc::clone(&plan))
+            {
+                plan = physical_plan_from_bytes(&bytes, &context)?;
+            }
+            output(&schema, &collect(plan, context).await?)
         })
     }
 }
 
-/// An error, and when it came.
-#[derive(Debug)]
-enum Failure {
-    Planning(DataFusionError),
-    Running(DataFusionError),
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Planning(error) => write!(f, "while planning: {error}"),
-            Self::Running(error) => write!(f, "while running: {error}"),
+/// Runs a query, and returns what is named of each filter that the rule added: a metric of the filter or, as
+/// `keys.METRIC`, of the operator that collects its keys, its `expected_share`, whether its rows are `limited`, or, of
+/// the scans below it, the `keys.projection`, and whether they have a `dynamic` filter.
+async fn filters(context: &SessionContext, what: &str, sql: &str) -> Result<DBOutput<DefaultColumnType>> {
+    let plan = context.sql(sql).await?.create_physical_plan().await?;
+    collect(Arc::clone(&plan), context.task_ctx()).await?;
+    let metric = |plan: &dyn ExecutionPlan, name: &str| {
+        let metric = plan.metrics().and_then(|metrics| metrics.sum_by_name(name));
+        metric.map_or(0, |metric| metric.as_usize()).to_string()
+    };
+    let mut rows = vec![];
+    plan.apply(|filter| {
+        let shown = displayable(filter.as_ref()).one_line().to_string();
+        if let Some(shown) = shown.strip_prefix("JoinFilterExec: keys=[") {
+            let (keys, share) = shown.trim().split_once("], expected_share=").expect("a share");
+            let keys: Vec<_> =
+                keys.split(", ").map(|key| key.rsplit_once('@').expect("an index").0).collect();
+            let mut row = vec![keys.join(", ")];
+            let children = filter.children();
+            for name in what.split_whitespace() {
+                let of_keys = name.strip_prefix("keys.");
+                let scan = find(children[usize::from(of_keys.is_some())], "DataSourceExec");
+                let scan = displayable(scan.as_ref()).one_line().to_string();
+                let projection = || scan.split_once("projection=[").and_then(|scan| scan.1.split_once(']'));
+                row.push(match (name, of_keys) {
+                    ("expected_share", _) => share.to_owned(),
+                    ("limited", _) => {
+                        let below = displayable(children[0].as_ref()).indent(false).to_string();
+                        below.contains("fetch=").to_string()
+                    }
+                    ("dynamic" | "keys.dynamic", _) => scan.contains("DynamicFilter").to_string(),
+                    ("keys.projection", _) => projection().expect("a projection").0.to_owned(),
+                    (_, Some(name)) => metric(find(children[1], "JoinFilterBuildExec").as_ref(), name),
+                    (name, None) => metric(filter.as_ref(), name),
+                });
+            }
+            rows.push(row);
         }
-    }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(DBOutput::Rows { types: vec![DefaultColumnType::Text; 1 + what.split_whitespace().count()], rows })
 }
 
-impl std::error::Error for Failure {}
+/// The first operator of a name.
+pub fn find<'a>(plan: &'a Arc<dyn ExecutionPlan>, operator: &str) -> &'a Arc<dyn ExecutionPlan> {
+    let mut left = vec![plan];
+    while let Some(plan) = left.pop() {
+        if plan.name() == operator {
+            return plan;
+        }
+        left.extend(plan.children());
+    }
+    panic!("no {operator}")
+}
 
-fn output(
-    schema: &DFSchema,
-    batches: &[RecordBatch],
-) -> Result<DBOutput<DefaultColumnType>, DataFusionError> {
+fn output(schema: &DFSchema, batches: &[RecordBatch]) -> Result<DBOutput<DefaultColumnType>> {
     if schema.fields().is_empty() {
         return Ok(DBOutput::StatementComplete(0));
     }

@@ -1,13 +1,7 @@
 //! [`bloomline`]'s filters in Rust's storage engines, with one line of code.
 //!
-//! | feature | engine | line |
-//! |---|---|---|
-//! | `slatedb` | `slatedb` 0.18 | `.with_filter_policies(vec![Bloomline::with_bits_per_key(10.0)?.into()])` |
-//! | `surrealkv` | `surrealkv` 1.2 | `.with_filter_policy(Some(Bloomline::with_bits_per_key(10.0)?.into()))` |
-//! | `rusty-leveldb` | `rusty-leveldb` 4 | `options.filter_policy = Bloomline::with_bits_per_key(10.0)?.into();` |
-//! | `sstable` | `sstable` 0.11 | the same |
-//!
-//! What each engine needs besides is written at [`Bloomline`]'s implementation of that engine's `FilterPolicy`.
+//! The README has the line for each engine. What an engine needs besides is written at [`Bloomline`]'s implementation of
+//! that engine's `FilterPolicy`.
 //!
 //! Each table stores the name of the policy that created its filters. An engine reads tables of other policies without
 //! their filters. When it rewrites such a table, the table gets bloomline's.
@@ -17,12 +11,10 @@
     allow(dead_code, reason = "used only with an engine, which a feature selects")
 )]
 
-#[cfg(feature = "rusty-leveldb")]
-mod rusty_leveldb;
+#[cfg(any(feature = "rusty-leveldb", feature = "sstable"))]
+mod leveldb;
 #[cfg(feature = "slatedb")]
 mod slatedb;
-#[cfg(feature = "sstable")]
-mod sstable;
 #[cfg(feature = "surrealkv")]
 mod surrealkv;
 
@@ -57,24 +49,9 @@ use bloomline::sstable::FilterPolicy;
 #[derive(Clone, Debug)]
 pub struct Bloomline {
     policy: FilterPolicy,
-    unusable: Unusable,
+    unusable: Arc<AtomicU64>,
     #[cfg(feature = "slatedb")]
     entries: slatedb::Entries,
-}
-
-/// The count of a policy and its clones.
-#[derive(Clone, Debug, Default)]
-struct Unusable(Arc<AtomicU64>);
-
-impl Unusable {
-    fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    #[cold]
-    fn count(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
 }
 
 impl Bloomline {
@@ -82,7 +59,7 @@ impl Bloomline {
     pub fn new(policy: FilterPolicy) -> Self {
         Self {
             policy,
-            unusable: Unusable::default(),
+            unusable: Arc::default(),
             #[cfg(feature = "slatedb")]
             entries: slatedb::Entries::whole_keys(FilterPolicy::NAME),
         }
@@ -100,23 +77,13 @@ impl Bloomline {
     /// How many lookups got bytes that are not a filter, and so had to answer "possibly present". More than 0 means
     /// that filters are damaged or have an unknown format, or that memory ran out while one was built or opened.
     pub fn unusable_filters(&self) -> u64 {
-        self.unusable.get()
-    }
-
-    /// The keys lie end to end in `keys`, each from its offset to the next key's.
-    #[cfg(any(feature = "rusty-leveldb", feature = "sstable"))]
-    fn create(&self, keys: &[u8], offsets: &[usize]) -> Vec<u8> {
-        let ends = offsets.iter().skip(1).copied().chain([keys.len()]);
-        let mut filter = Vec::new();
-        self.policy
-            .create_filter(offsets.iter().zip(ends).map(|(&start, end)| &keys[start..end]), &mut filter);
-        filter
+        self.unusable.load(Ordering::Relaxed)
     }
 
     #[cfg(any(feature = "rusty-leveldb", feature = "sstable", feature = "surrealkv"))]
     fn may_match(&self, key: &[u8], filter: &[u8]) -> bool {
         self.policy.try_key_may_match(key, filter).unwrap_or_else(|_| {
-            self.unusable.count();
+            self.unusable.fetch_add(1, Ordering::Relaxed);
             true
         })
     }

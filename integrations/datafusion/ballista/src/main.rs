@@ -71,14 +71,3 @@ fn start_log() {
     log::set_max_level(level.unwrap_or(log::LevelFilter::Warn));
     log::set_logger(&Stderr).expect("no other logger is set");
 }
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    /// clap finds mistakes in the definition of a command only when a debug build parses that command.
-    #[test]
-    fn the_commands_are_well_defined() {
-        super::Command::command().debug_assert();
-    }
-}

@@ -9,7 +9,6 @@ use arrow::util::pretty::pretty_format_batches;
 use bloomline::BloomFilter;
 use datafusion::error::Result;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use tempfile::TempDir;
 
 /// Planning is recursive, and a debug build of it overflows tokio's stacks of 2 MiB.
 pub fn runtime() -> tokio::runtime::Runtime {
@@ -69,16 +68,6 @@ pub fn lines(batches: &[RecordBatch]) -> Vec<String> {
 /// Registers a table of one batch.
 pub fn register<const N: usize>(context: &SessionContext, table: &str, columns: [(&str, ArrayRef); N]) {
     context.register_batch(table, RecordBatch::try_from_iter(columns).unwrap()).unwrap();
-}
-
-/// Copies a table to two Parquet files in the folder. `key` tells which row is in which file.
-pub async fn write_parquet(context: &SessionContext, table: &str, key: &str, folder: &TempDir) -> String {
-    let path = folder.path().join(table).to_str().unwrap().to_owned();
-    for part in [0, 1] {
-        let rows_of = format!("SELECT * FROM {table} WHERE {key} % 2 = {part}");
-        rows(context, &format!("COPY ({rows_of}) TO '{path}/{part}.parquet'")).await.unwrap();
-    }
-    path
 }
 
 pub fn hex(bytes: &[u8]) -> String {

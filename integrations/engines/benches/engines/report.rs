@@ -68,21 +68,17 @@ impl Cost {
 /// engine's own filter.
 pub fn costs(rounds: &[Vec<f64>], own: usize) -> Vec<Cost> {
     let cost = |database: usize| Cost {
-        microseconds: quartiles(rounds.iter().map(|times| times[database]))[1],
-        ratio: quartiles(rounds.iter().map(|times| times[database] / times[own]))[1],
+        microseconds: median(rounds.iter().map(|times| times[database])),
+        ratio: median(rounds.iter().map(|times| times[database] / times[own])),
     };
     (0..rounds[0].len()).map(cost).collect()
 }
 
-/// The lower quartile, the median and the upper quartile.
-pub fn quartiles(values: impl Iterator<Item = f64>) -> [f64; 3] {
+pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
-    [0.25, 0.5, 0.75].map(|part| {
-        let at = part * (values.len() - 1) as f64;
-        let (below, above) = (values[at.floor() as usize], values[at.ceil() as usize]);
-        below + (above - below) * at.fract()
-    })
+    let n = values.len();
+    (values[(n - 1) / 2] + values[n / 2]) / 2.0
 }
 
 /// Microseconds for each of `operations`.

@@ -1,5 +1,8 @@
 //! SlateDB.
 
+#[path = "../../tests/slatedb/compaction.rs"]
+mod compaction;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -7,12 +10,11 @@ use anyhow::{Result, bail, ensure};
 use bloomline::mix;
 use bloomline::sizing::standard::StandardSizing;
 use bloomline_adapters::{Bloomline, BloomlineStandard};
+use compaction::Runs;
 use slatedb::admin::AdminBuilder;
-use slatedb::compactor::{CompactionScheduler, CompactionSchedulerSupplier};
-use slatedb::compactor::{CompactionSpec, CompactorStateView, SourceId};
 use slatedb::config::{
-    CompactorOptions, FlushOptions, FlushType, GarbageCollectorDirectoryOptions, GarbageCollectorOptions,
-    ReadOptions, Settings,
+    CompactionWorkerOptions, FlushOptions, FlushType, GarbageCollectorDirectoryOptions,
+    GarbageCollectorOptions, ReadOptions, Settings,
 };
 use slatedb::object_store::local::LocalFileSystem;
 use slatedb::object_store::memory::InMemory;
@@ -168,53 +170,11 @@ async fn write(store: &Store, filter: &Filter, keys: u64) -> Result<()> {
     Ok(AdminBuilder::new(PATH, store.clone()).build().run_gc_once(garbage).await?)
 }
 
-/// Makes a new sorted run of all SSTs in L0.
-struct L0ToRun;
-
-impl CompactionSchedulerSupplier for L0ToRun {
-    fn compaction_scheduler(&self, _: &CompactorOptions) -> Box<dyn CompactionScheduler + Send + Sync> {
-        Box::new(Self)
-    }
-}
-
-impl CompactionScheduler for L0ToRun {
-    fn propose(&self, state: &CompactorStateView) -> Vec<CompactionSpec> {
-        let busy = state.compactions().is_some_and(|all| all.recent_compactions().any(|one| one.active()));
-        let manifest = state.manifest();
-        if busy || manifest.l0().is_empty() {
-            return Vec::new();
-        }
-        let l0 = manifest.l0().iter().map(|view| SourceId::SstView(view.id)).collect();
-        let destination = manifest.compacted().first().map_or(0, |run| run.id + 1);
-        vec![CompactionSpec::new(l0, destination)]
-    }
-}
-
 async fn compact_l0(store: &Store, filter: &Filter) -> Result<()> {
-    let soon = Duration::from_millis(20);
-    let mut options =
-        CompactorOptions { poll_interval: soon, commit_compacted_interval: soon, ..Default::default() };
-    if let Some(worker) = &mut options.worker {
-        worker.compactions_poll_interval = soon;
-    }
-    let compactor = CompactorBuilder::new(PATH, store.clone())
-        .with_options(options)
-        .with_scheduler_supplier(Arc::new(L0ToRun))
-        .with_filter_policies(filter.policies.clone())
-        .build();
-    let running = tokio::spawn({
-        let compactor = compactor.clone();
-        async move { compactor.run().await }
-    });
-    let admin = AdminBuilder::new(PATH, store.clone()).build();
-    let start = Instant::now();
-    while !admin.read_compactor_state_view().await?.manifest().l0().is_empty() {
-        // Because a panic inside of a compactor does not end it.
-        ensure!(start.elapsed() < Duration::from_secs(600), "nothing is compacted");
-        tokio::time::sleep(soon).await;
-    }
-    compactor.stop().await?;
-    Ok(running.await??)
+    let worker =
+        CompactionWorkerOptions { compactions_poll_interval: compaction::SOON, ..Default::default() };
+    let builder = CompactorBuilder::new(PATH, store.clone()).with_filter_policies(filter.policies.clone());
+    compaction::run(builder, PATH, store, worker, Runs::Several).await
 }
 
 async fn copy_to_memory(store: &Store) -> Result<Store> {

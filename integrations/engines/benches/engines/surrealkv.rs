@@ -1,19 +1,22 @@
 //! SurrealKV.
 
+#[path = "../../tests/surrealkv/observed.rs"]
+mod observed;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use bloomline::mix;
 use bloomline_adapters::Bloomline;
+use observed::Observed;
 use surrealkv::inspect::dump_sst;
 use surrealkv::{CompactRangeOptions, Durability, FilterPolicy, Mode, Tree, TreeBuilder};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::report::{Options, Row, Table, costs, microseconds, quartiles};
+use crate::report::{Options, Row, Table, costs, median, microseconds};
 
 const NOTE: &str = "Default options, with a block cache of 32 MiB. Each database is compacted to one sorted run, and \
 the system's file cache holds all tables. Keys are random, and missing keys lie between present ones.";
@@ -99,7 +102,7 @@ fn times(
         }
         // The first round fills the block caches.
         if round > 0 {
-            rounds.push(times.into_iter().map(|times| quartiles(times.into_iter())[1]).collect());
+            rounds.push(times.into_iter().map(|times| median(times.into_iter())).collect());
         }
     }
     Ok(rounds)
@@ -158,9 +161,8 @@ impl Database {
         let _runtime = runtime.enter();
         runtime.block_on(self.tree.close())?;
         let Some(policy) = policy else { return Ok((0, 0)) };
-        let counting =
-            Arc::new(Counting { policy, queries: AtomicU64::new(0), positives: AtomicU64::new(0) });
-        let tree = open(self.directory.path(), Some(counting.clone()))?;
+        let observed = Observed::new(policy);
+        let tree = open(self.directory.path(), Some(observed.clone()))?;
         {
             let transaction = tree.begin_with_mode(Mode::ReadOnly)?;
             for i in 0..keys {
@@ -168,43 +170,8 @@ impl Database {
             }
         }
         runtime.block_on(tree.close())?;
-        ensure!(counting.queries.load(Ordering::Relaxed) > keys / 2, "the filters were not used");
-        Ok((counting.queries.load(Ordering::Relaxed), counting.positives.load(Ordering::Relaxed)))
-    }
-}
-
-/// SurrealKV has no statistics of its filters.
-struct Counting {
-    policy: Arc<dyn FilterPolicy>,
-    queries: AtomicU64,
-    positives: AtomicU64,
-}
-
-impl FilterPolicy for Counting {
-    fn name(&self) -> &str {
-        self.policy.name()
-    }
-
-    fn may_contain(&self, filter: &[u8], key: &[u8]) -> bool {
-        let answer = self.policy.may_contain(filter, key);
-        self.queries.fetch_add(1, Ordering::Relaxed);
-        self.positives.fetch_add(u64::from(answer), Ordering::Relaxed);
-        answer
-    }
-
-    fn create_filter(&self, keys: &[Vec<u8>]) -> Vec<u8> {
-        self.policy.create_filter(keys)
-    }
-
-    fn key_hash(&self, key: &[u8]) -> u64 {
-        self.policy.key_hash(key)
-    }
-
-    fn create_filter_from_hashes(&self, hashes: &[u64]) -> Vec<u8> {
-        self.policy.create_filter_from_hashes(hashes)
-    }
-
-    fn filter_keys_per_partition(&self, partition_bytes: usize) -> usize {
-        self.policy.filter_keys_per_partition(partition_bytes)
+        let (queries, rejections) = observed.counts();
+        ensure!(queries > keys / 2, "the filters were not used");
+        Ok((queries, queries - rejections))
     }
 }

@@ -5,7 +5,6 @@ use bloomline::sizing::standard::StandardSizing;
 use bloomline::variants::StandardBloomFilter;
 use slatedb::IterationOrder;
 use slatedb::config::ScanOptions;
-use slatedb::db_cache::foyer::FoyerCache;
 
 use super::*;
 
@@ -227,6 +226,12 @@ fn unusable_filters_are_counted_when_a_filter_could_have_answered() {
         for kind in KINDS {
             let (policy, unusable) = counted(kind, 10.0, extractor, whole_keys);
             let usable = built(&mut *policy.builder(), keys(10));
+            let whole = encoded(&*usable);
+            let mut damaged = whole.clone();
+            match kind {
+                Kind::Blocked => *damaged.last_mut().unwrap() ^= 0x10, // another version
+                Kind::Standard => damaged[9] ^= 1,
+            }
             let neighbour = [&key(0)[..4], b"/"].concat().into();
             assert_eq!(
                 usable.might_match(&point(neighbour)),
@@ -237,12 +242,12 @@ fn unusable_filters_are_counted_when_a_filter_could_have_answered() {
                 assert_eq!(usable.might_match(query), !answers, "{query:?}");
                 assert_eq!(unusable(), 0);
                 let (policy, unusable) = counted(kind, 10.0, extractor, whole_keys);
-                for bytes in [&b"no filter"[..], &[]] {
+                for bytes in [&b"no filter"[..], &[], &whole[1..], &damaged] {
                     let filter = policy.decode(bytes);
                     assert!(filter.might_match(query) && filter.clamp_allocated_size().might_match(query));
                     assert_eq!((filter.size(), encoded(&*filter)), (0, vec![]));
                 }
-                assert_eq!(unusable(), if answers { 4 } else { 0 }, "{query:?}");
+                assert_eq!(unusable(), if answers { 8 } else { 0 }, "{query:?}");
             }
         }
     }
@@ -282,9 +287,12 @@ async fn check_scans(model: &Model, reader: &DbReader, step: usize, of: &str) ->
     Ok(())
 }
 
+/// Writes with each policy, then with each policy, and compacts by each. The readers have each of them.
 #[tokio::test]
-async fn scans_and_gets_find_everything_when_extractors_change() -> Result<(), Error> {
-    let all: [Named; 6] = [
+async fn no_key_is_lost_or_comes_back_when_policies_change() -> Result<(), Error> {
+    type Named = (&'static str, fn() -> Policies);
+    let all: [Named; 7] = [
+        ("none", Vec::new),
         ("bloomline", ours),
         ("first 2", || vec![policy(Kind::Blocked, 10.0, FIRST_2, true)]),
         ("x", || vec![policy(Kind::Blocked, 10.0, Extractor("x", first::<3>), false)]),
@@ -294,7 +302,26 @@ async fn scans_and_gets_find_everything_when_extractors_change() -> Result<(), E
         }),
         ("own", || vec![Arc::new(BloomFilterPolicy::new(10).with_prefix_extractor(Arc::new(FIRST_3)))]),
     ];
-    change_policies(&all, async |model, reader, of| check_scans(model, reader, 151, of).await).await
+    for (i, (first_name, first)) in all.iter().enumerate() {
+        for (j, (second_name, second)) in all.iter().enumerate() {
+            // Each of them beside each of the first, and each of the second.
+            let (third_name, third) = all[(i + j) % all.len()];
+            let of = format!("{first_name}, then {second_name}, compacted by {third_name}");
+            let store: Store = Arc::new(InMemory::new());
+            let mut model = Model::default();
+            model.write_with(&store, first(), 1).await?;
+            model.write_with(&store, second(), 2).await?;
+            compact(&store, Some(third())).await?;
+            // SSTs of the first policy beside those of the compactor.
+            model.write_with(&store, first(), 3).await?;
+            for (name, policies) in &all {
+                let (reader, _) = reader(&store, Some(policies())).await?;
+                check_scans(&model, &reader, 151, &format!("{of}, read by {name}")).await?;
+                reader.close().await?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Prefixes of 4 bytes that no key has.
@@ -330,30 +357,6 @@ async fn filters_answer_scans_of_absent_prefixes() -> Result<(), Error> {
                 assert!(reader.get([start, &b"0123456789ab"[..]].concat()).await?.is_none());
             }
             assert!(metrics.negatives() >= queries * 97 / 100, "{} of {queries}", metrics.negatives());
-            reader.close().await?;
-        }
-    }
-    Ok(())
-}
-
-/// A cache holds filters as the first database opened them, with its extractor.
-#[tokio::test]
-async fn databases_of_different_extractors_share_a_cache() -> Result<(), Error> {
-    let [two, three] = [FIRST_2, FIRST_3].map(|extractor| policy(Kind::Blocked, 10.0, extractor, false));
-    let store: Store = Arc::new(InMemory::new());
-    let mut model = database(&store, vec![two.clone()]).await?;
-    model.write_with(&store, vec![two.clone(), three.clone()], 2).await?;
-    for policies in [[two.clone(), three.clone()], [three, two]] {
-        let cache = Arc::new(FoyerCache::new());
-        for policy in policies {
-            let reader = DbReader::builder(PATH, store.clone())
-                .with_reader_mode(DbReaderMode::FollowLatest)
-                .with_merge_operator(Arc::new(Concatenate))
-                .with_filter_policies(vec![policy])
-                .with_db_cache(cache.clone(), 1)
-                .build()
-                .await?;
-            check_scans(&model, &reader, 23, "a reader with a shared cache").await?;
             reader.close().await?;
         }
     }
