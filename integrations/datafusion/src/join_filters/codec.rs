@@ -81,6 +81,7 @@ fn parse<T: FromStr>(word: &str) -> Result<T> {
     word.parse().map_err(|_| exec_datafusion_err!("a join filter has '{word}' in place of a number"))
 }
 
+/// All options, so that none is a default of the process that decodes.
 fn parse_options(words: &[&str]) -> Result<JoinFilterOptions> {
     let mut options = JoinFilterOptions::default();
     for word in words {
@@ -88,7 +89,14 @@ fn parse_options(words: &[&str]) -> Result<JoinFilterOptions> {
         options.set(key, value)?;
     }
     options.check()?;
-    Ok(options)
+    let names = |word: &&str| word.split('=').next().map(str::to_owned);
+    let given: Vec<_> = words.iter().filter_map(names).collect();
+    let all: Vec<_> = options.entries().into_iter().map(|entry| entry.key).collect();
+    if given == all {
+        Ok(options)
+    } else {
+        exec_err!("a join filter has the options {given:?} in place of {all:?}")
+    }
 }
 
 /// The columns of the keys, which the input must have.

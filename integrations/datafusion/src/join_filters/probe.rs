@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::buffer::{BooleanBuffer, Buffer};
-use arrow::compute::{BatchCoalescer, filter_record_batch};
+use arrow::compute::{BatchCoalescer, concat_batches, filter_record_batch};
 use arrow::datatypes::{DataType, FieldRef, Schema, UInt64Type};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use bloomline::BloomFilter;
@@ -210,7 +210,10 @@ impl ExecutionPlan for JoinFilterExec {
         let counts =
             ["rows_in", "rows_dropped", "switched_off"].map(|name| count(&self.metrics, name, partition));
         let (schema, batch_size) = (self.schema(), context.session_config().batch_size());
-        let largest = if can_combine(&schema, batch_size) { batch_size / 2 } else { 0 };
+        let combine = Combine::of(&schema, batch_size);
+        let narrow =
+            (combine == Combine::Try).then(|| (RecordBatch::new_empty(Arc::clone(&schema)), batch_size));
+        let largest = if combine == Combine::Always { batch_size / 2 } else { 0 };
         let kept = BatchCoalescer::new(schema, batch_size).with_biggest_coalesce_batch_size(Some(largest));
         let rows = async move {
             let filter = filter.await.inspect_err(|reason| count(&reasons, reason, partition).add(1)).ok();
@@ -223,6 +226,7 @@ impl ExecutionPlan for JoinFilterExec {
                 window_rows: 0,
                 window_kept: 0,
                 kept,
+                narrow,
                 metrics,
                 counts,
             };
@@ -234,22 +238,37 @@ impl ExecutionPlan for JoinFilterExec {
     }
 }
 
-/// Whether small batches can be combined. Arrow panics if a combined dictionary has more values than its index type can
-/// number. It drops unused values of some types only, and only in columns that are not nested.
-fn can_combine(schema: &Schema, batch_size: usize) -> bool {
-    use DataType::*;
-    let is_narrow = |key: &DataType| key.primitive_width().is_some_and(|bytes| bytes < 4);
-    schema.fields().iter().all(|column| match column.data_type() {
-        Dictionary(key, values)
-            if values.is_primitive() || matches!(**values, Utf8 | LargeUtf8 | Binary | LargeBinary) =>
-        {
-            !is_narrow(key) || batch_size >> (8 * key.primitive_width().unwrap_or_default() - 1) == 0
+/// Whether batches can be combined. A combined dictionary may have more values than its index type can number.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Combine {
+    Always,
+    /// Arrow returns an error if there are too many values.
+    Try,
+    /// Arrow panics if there are too many values.
+    Never,
+}
+
+impl Combine {
+    fn of(schema: &Schema, batch_size: usize) -> Self {
+        use DataType::*;
+        let mut all = Self::Always;
+        for column in schema.fields() {
+            let is_nested = !matches!(column.data_type(), Dictionary(..));
+            for field in Schema::new(vec![Arc::clone(column)]).flattened_fields() {
+                let Dictionary(key, values) = field.data_type() else { continue };
+                let bits = 8 * key.primitive_width().unwrap_or_default();
+                let is_merged =
+                    values.is_primitive() || matches!(**values, Utf8 | LargeUtf8 | Binary | LargeBinary);
+                all = all.max(match bits {
+                    32.. => Self::Always,
+                    _ if is_nested || !is_merged => Self::Never,
+                    _ if batch_size >> (bits - 1) > 0 => Self::Try,
+                    _ => Self::Always,
+                });
+            }
         }
-        _ => Schema::new(vec![Arc::clone(column)])
-            .flattened_fields()
-            .iter()
-            .all(|field| !matches!(field.data_type(), Dictionary(key, _) if is_narrow(key))),
-    })
+        all
+    }
 }
 
 type SharedFilter = Shared<BoxFuture<'static, Result<Arc<Filter>, Reason>>>;
@@ -312,6 +331,8 @@ struct Rows {
     window_rows: usize,
     window_kept: usize,
     kept: BatchCoalescer,
+    /// For [`Combine::Try`], the rows combined so far, and the most rows of a batch.
+    narrow: Option<(RecordBatch, usize)>,
     metrics: BaselineMetrics,
     /// `rows_in`, `rows_dropped` and `switched_off`.
     counts: [Count; 3],
@@ -329,7 +350,7 @@ impl Rows {
         self.counts[0].add(rows);
         self.counts[1].add(rows - kept);
         // Not `push_batch_with_filter`, which keeps whole buffers of views for the few rows that it copies.
-        self.kept.push_batch(filter_record_batch(batch, &found)?)?;
+        self.keep(filter_record_batch(batch, &found)?)?;
 
         self.window_rows += rows;
         self.window_kept += kept;
@@ -337,11 +358,30 @@ impl Rows {
             if self.window_kept as f64 > self.settings.options.max_share * self.window_rows as f64 {
                 self.filter = None;
                 self.counts[2].add(1);
-                self.kept.finish_buffered_batch()?;
+                self.flush()?;
             }
             (self.window_rows, self.window_kept) = (0, 0);
         }
         Ok(())
+    }
+
+    /// Combines small batches.
+    fn keep(&mut self, batch: RecordBatch) -> Result<()> {
+        let Some((narrow, most)) = &mut self.narrow else { return Ok(self.kept.push_batch(batch)?) };
+        match concat_batches(&batch.schema(), [&*narrow, &batch]) {
+            Ok(both) if both.num_rows() <= *most => *narrow = both,
+            _ => self.kept.push_batch(std::mem::replace(narrow, batch))?,
+        }
+        Ok(())
+    }
+
+    /// Ends the batch that is not full.
+    fn flush(&mut self) -> Result<()> {
+        if let Some((narrow, _)) = &mut self.narrow {
+            let empty = RecordBatch::new_empty(narrow.schema());
+            self.kept.push_batch(std::mem::replace(narrow, empty))?;
+        }
+        Ok(self.kept.finish_buffered_batch()?)
     }
 
     /// The next rows that may have partners. `None` at the end.
@@ -363,7 +403,7 @@ impl Rows {
                 }
                 end => {
                     (self.input, self.filter, self.error) = (None, None, end.err());
-                    self.kept.finish_buffered_batch()?;
+                    self.flush()?;
                 }
             }
         }
