@@ -23,6 +23,22 @@ pub enum Owner {
         _array: Py<PyUntypedArray>,
     },
     File(Mmap),
+    Copy(Vec<u8>),
+}
+
+impl Owner {
+    /// The bytes of a file, mapped or read.
+    pub fn open(path: &Path, mmap: bool) -> PyResult<Self> {
+        // SAFETY: nobody may truncate the file while it is mapped, because that would end the process with SIGBUS. The
+        // documentation of `open` says so, and `save` replaces files instead.
+        let map = |file| unsafe { Mmap::map(&file) };
+        let opened = if mmap {
+            open_regular(path).and_then(map).map(Self::File)
+        } else {
+            fs::read(path).map(Self::Copy)
+        };
+        opened.map_err(|error| os_error(error, path))
+    }
 }
 
 impl AsRef<[u8]> for Owner {
@@ -30,6 +46,7 @@ impl AsRef<[u8]> for Owner {
         match self {
             Self::Array { bytes, .. } => bytes,
             Self::File(map) => map,
+            Self::Copy(bytes) => bytes,
         }
     }
 }
@@ -87,8 +104,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
         fs::read(path)?;
     }
     if !metadata.is_file() {
-        let text =
-            "not a regular file, which cannot be mapped: read it with BloomFilter.open(path, mmap=False)";
+        let text = "not a regular file, which cannot be mapped: call `open` of its class with mmap=False";
         return Err(io::Error::new(ErrorKind::InvalidInput, text));
     }
     File::open(path)
@@ -121,12 +137,7 @@ impl BloomView {
 
     /// The filter in a file, mapped.
     pub fn map(py: Python<'_>, path: &Path, verify: bool) -> PyResult<Self> {
-        py.detach(|| {
-            // SAFETY: nobody may truncate the file while it is mapped, because that would end the process with SIGBUS.
-            // The documentation of `open` says so, and `save` replaces files instead.
-            let map = open_regular(path).and_then(|file| unsafe { Mmap::map(&file) });
-            Self::open(Owner::File(map.map_err(|error| os_error(error, path))?), verify, Some(path))
-        })
+        py.detach(|| Self::open(Owner::open(path, true)?, verify, Some(path)))
     }
 
     /// For reads longer than a lookup. Call it detached.

@@ -68,6 +68,7 @@ fn other_bytes(bytes: &[u8], is_file: bool) -> String {
         Some(StandaloneKind::Counting) => "CountingBloomFilter",
         Some(StandaloneKind::Scalable) => "ScalableBloomFilter",
         Some(StandaloneKind::Bank) => "FilterBank",
+        Some(StandaloneKind::Index) => return ", a FileIndex, with bloomline.open".into(),
         Some(_) => return ", which only Rust reads".into(),
         None => return not_standalone(bytes).into(),
     };

@@ -22,28 +22,34 @@ const BATCH: usize = 1024;
 /// The hash of one key, and its kind.
 #[inline]
 pub fn hash(key: &Bound<'_, PyAny>, seed: u64) -> PyResult<(u64, u8)> {
+    with_bytes(key, |bytes| hash_key(bytes, seed))
+}
+
+/// Calls `read` with the bytes of one key, and returns its answer and the key's kind.
+#[inline]
+pub fn with_bytes<T>(key: &Bound<'_, PyAny>, read: impl FnOnce(&[u8]) -> T) -> PyResult<(T, u8)> {
     // A cast that fails costs as much as the hash.
     if key.is_exact_instance_of::<PyString>() {
-        Ok((hash_key(key.cast_exact::<PyString>()?.to_str()?, seed), TEXT))
+        Ok((read(key.cast_exact::<PyString>()?.to_str()?.as_bytes()), TEXT))
     } else if key.is_exact_instance_of::<PyInt>() {
-        integer(key).map(|value| (hash_key(value, seed), INTEGERS))
+        integer(key).map(|value| (read(&value.to_le_bytes()), INTEGERS))
     } else {
-        hash_other(key, seed)
+        with_other_bytes(key, read)
     }
 }
 
 #[inline(never)]
-fn hash_other(key: &Bound<'_, PyAny>, seed: u64) -> PyResult<(u64, u8)> {
+fn with_other_bytes<T>(key: &Bound<'_, PyAny>, read: impl FnOnce(&[u8]) -> T) -> PyResult<(T, u8)> {
     if key.is_instance_of::<PyBytes>() {
         let bytes = key.cast::<PyBytes>()?.as_bytes();
         // The eight bytes may be an integer's.
-        Ok((hash_key(bytes, seed), if bytes.len() == 8 { UNKNOWN } else { TEXT }))
+        Ok((read(bytes), if bytes.len() == 8 { UNKNOWN } else { TEXT }))
     } else if key.is_instance_of::<PyString>() {
-        Ok((hash_key(key.cast::<PyString>()?.to_str()?, seed), TEXT))
+        Ok((read(key.cast::<PyString>()?.to_str()?.as_bytes()), TEXT))
     } else if is_bool(key)? {
         Err(refused(key))
     } else {
-        integer(key).map(|value| (hash_key(value, seed), INTEGERS))
+        integer(key).map(|value| (read(&value.to_le_bytes()), INTEGERS))
     }
 }
 

@@ -10,6 +10,7 @@ mod borrowed;
 mod builder;
 mod column;
 mod errors;
+mod file_index;
 mod files;
 mod filters;
 mod keys;
@@ -37,6 +38,7 @@ mod _native {
         borrowed::BloomView,
         builder::FilterBuilder,
         errors::DecodeError,
+        file_index::FileIndex,
         filters::{BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter},
         kinds::KeyKindWarning,
         open::open,

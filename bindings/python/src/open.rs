@@ -12,11 +12,12 @@ use crate::arguments::{mmap, path, verify};
 use crate::bank::FilterBank;
 use crate::borrowed::open_regular;
 use crate::errors::os_error;
+use crate::file_index::FileIndex;
 use crate::filters::{BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter};
 
 /// Opens a file of any class. A BloomFilter's file becomes a BloomView, or with mmap=False a BloomFilter. See
-/// `BloomFilter.open` for mmap and verify. Files of all other classes are read and verified. Only a BloomView can be
-/// used in `with`.
+/// `BloomFilter.open` for mmap and verify. Files of all other classes are read and verified, but a FileIndex is mapped
+/// too. Only a BloomView can be used in `with`.
 #[pyfunction]
 #[pyo3(signature = (path, mmap=true, *, verify=true))]
 pub fn open(
@@ -31,6 +32,7 @@ pub fn open(
         Some(StandaloneKind::Scalable) => object(py, ScalableBloomFilter::open(py, path, mmap, verify)),
         Some(StandaloneKind::Standard) => object(py, StandardBloomFilter::open(py, path, mmap, verify)),
         Some(StandaloneKind::Bank) => object(py, FilterBank::open(py, path, mmap, verify)),
+        Some(StandaloneKind::Index) => object(py, FileIndex::open(py, path, mmap, verify)),
         _ => BloomFilter::open(py, path, mmap, verify),
     }
 }

@@ -16,6 +16,7 @@ from bloomline import (
     BloomView,
     CountingBloomFilter,
     DecodeError,
+    FileIndex,
     FilterBank,
     FilterBuilder,
     KeyKindWarning,
@@ -125,7 +126,9 @@ def filters(path: Path, some: bool, column: Column) -> None:
     assert bloomline.__all__
     assert_type(bloomline.__version__, str)
     opened = bloomline.open(path, mmap=some, verify=True)
-    if not isinstance(opened, (FilterBank, BloomView)):
+    if isinstance(opened, FileIndex):
+        assert_type((opened.find(17), len(opened), opened.rule, opened.fpr), tuple[list[str], int, str, float])
+    elif not isinstance(opened, (FilterBank, BloomView)):
         opened.add("key")
     opened.add("key")  # type: ignore[union-attr] # pyright: ignore[reportAttributeAccessIssue]
 

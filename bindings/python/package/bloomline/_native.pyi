@@ -12,6 +12,7 @@ __all__ = [
     "BloomView",
     "CountingBloomFilter",
     "DecodeError",
+    "FileIndex",
     "FilterBank",
     "FilterBuilder",
     "KeyKindWarning",
@@ -69,10 +70,11 @@ def open(path: _Path, mmap: bool = True, *, verify: bool = True) -> (
     | ScalableBloomFilter
     | StandardBloomFilter
     | FilterBank
+    | FileIndex
 ):
     """Opens a file of any class. A BloomFilter's file becomes a BloomView, or with mmap=False a BloomFilter. See
-    `BloomFilter.open` for mmap and verify. Files of all other classes are read and verified. Only a BloomView can be
-    used in `with`.
+    `BloomFilter.open` for mmap and verify. Files of all other classes are read and verified, but a FileIndex is mapped
+    too. Only a BloomView can be used in `with`.
     """
 
 # The bases say once what several classes have. The classes themselves have no common base.
@@ -421,6 +423,31 @@ class FilterBank(_Stored):
     @staticmethod
     def open(path: _Path, mmap: bool = True, *, verify: bool = True) -> FilterBank:
         """Reads and verifies a file that `save` wrote. Never maps it. Raises DecodeError and OSError."""
+
+@final
+class FileIndex:
+    """An index over files, which the command line or Rust wrote. It finds which of the files possibly have a key.
+
+    `bloomline.open` maps it, or with mmap=False reads it into memory. With verify=True, it reads the whole file, and
+    raises DecodeError if it is damaged. With verify=False, for few lookups in a large index, each lookup compares the
+    bytes that it reads with their checksums. So no key is lost either.
+    """
+    def find(self, key: _Key) -> list[str]:
+        """Returns the names of the files that possibly have a key (str, bytes or int), sorted by their bytes and
+        decoded by os.fsdecode. All other files definitely do not have it. Raises DecodeError if the index was opened
+        with verify=False, and the bytes that it reads are damaged.
+
+        The key is looked up as it is, whatever `rule` says. In an index of words, look up each word of a text, and keep
+        the files that have all of them.
+        """
+    def __len__(self) -> int:
+        """Number of files."""
+    @property
+    def rule(self) -> str:
+        """How the keys of the files were taken, such as "words", or "" if that is unknown."""
+    @property
+    def fpr(self) -> float:
+        """The false-positive rate that was requested for each file."""
 
 @final
 class FilterBuilder(_Seeded):
