@@ -6,7 +6,7 @@ mod common;
 use std::io::{self, BufWriter, Write};
 use std::string::FromUtf8Error;
 
-use bloomline::bank::FilterBank;
+use bloomline::bank::{FileVersion, FilterBank, IndexBuilder, IndexFooter, IndexView, SlotBitmap};
 use bloomline::sstable::FilterPolicy;
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{
@@ -14,7 +14,10 @@ use bloomline::{
     StandaloneKind, mix,
 };
 use common::allocations::{allocated, kept};
-use common::decode::{decoders_survive, forge_footer as forge, forge_loads};
+use common::decode::{
+    decoders_survive, every_change_and_truncation_is_detected, forge_footer as forge, forge_index,
+    forge_loads, index_decoder_survives, sign_index,
+};
 use common::errors::*;
 use common::{counting, standard};
 use proptest::prelude::*;
@@ -61,6 +64,109 @@ proptest! {
         decoders_survive(&forge(&standalone, offset, bytes), b"key");
         decoders_survive(&forge(&standalone[cut.min(standalone.len() - 64)..], offset, bytes), b"key");
     }
+
+    #[test]
+    fn forged_indexes_are_an_error_or_an_index(
+        changes in prop::collection::vec((0..500_usize, any::<u8>()), 0..4), footer in prop::option::of((0..48_usize, any::<u8>())),
+    ) {
+        let changed = |changes: &[(usize, u8)]| {
+            let mut bytes = vec![0; changes.iter().map(|(at, _)| at + 1).max().unwrap_or(0)];
+            changes.iter().for_each(|&(at, change)| bytes[at] = change);
+            bytes
+        };
+        index_decoder_survives(&forge_index(&changed(&changes), &changed(footer.as_slice())));
+    }
+}
+
+/// The end of an index of banks with these numbers of blocks and slots, and files with these banks and numbers of
+/// blocks.
+fn end_of_index(banks: &[[u64; 2]], files: &[(u8, u32)]) -> Vec<u8> {
+    let (bank, index) =
+        (include_bytes!("golden/bank-3-slots.bin"), include_bytes!("golden/index-0-files.bin"));
+    let mut listed: Vec<u8> = banks
+        .iter()
+        .flat_map(|sizes| forge(&bank[bank.len() - 64..], 0, sizes.map(u64::to_le_bytes).as_flattened()))
+        .collect();
+    for &(bank, n_blocks) in files {
+        listed.extend([0, bank, 2, 0]);
+        listed.extend(n_blocks.to_le_bytes());
+    }
+    listed.extend((0..files.len() as u16).flat_map(u16::to_be_bytes));
+    let len = listed.len();
+    listed.extend(&index[index.len() - 64..]);
+    let footer = listed.last_chunk_mut::<64>().unwrap();
+    footer[..16].copy_from_slice([files.len() as u64, len as u64].map(u64::to_le_bytes).as_flattened());
+    footer[41] = banks.len() as u8;
+    sign_index(&mut listed, len);
+    listed
+}
+
+/// Few bytes can claim many slots and blocks, but cost a lookup no more than a bank's bitmap, and no time for each slot.
+#[test]
+fn the_end_of_an_index_can_claim_no_large_memory() {
+    let most = u32::MAX;
+    let slots = 1 << 24;
+    for (banks, files) in [
+        (vec![[1, slots]], vec![(0, slots as u32)]),
+        (vec![[1, slots]; 255], (0..255).map(|bank| (bank, slots as u32)).collect()),
+        (vec![[most.into(), 1]], vec![(0, most)]),
+        (vec![[u64::from(most) << 16, 1], [1 << 50, 0]], vec![(0, most), (9, 0)]),
+        (vec![[1, 4_000]], vec![(0, 1); 4_000]),
+        (vec![], vec![(0, 0); 9_000]),
+        (vec![], vec![]),
+    ] {
+        if cfg!(target_pointer_width = "32") && banks.iter().any(|[n_blocks, _]| *n_blocks > most.into()) {
+            continue;
+        }
+        let end = end_of_index(&banks, &files);
+        let footer = IndexFooter::read(&end).unwrap();
+        index_decoder_survives(&end);
+        let (hash, mut found) = (footer.hash_key("ant"), SlotBitmap::new());
+        let (bytes, any) = allocated(|| footer.find_in_ranges(hash, [[]; 0], &mut found));
+        assert_eq!((any.is_err(), footer.ranges(hash).count()), (!banks.is_empty(), banks.len()));
+        assert_eq!(found.count(), files.iter().filter(|(_, n_blocks)| *n_blocks > 0).count());
+        assert!(bytes <= slots as usize / 8 + files.len() / 8 + 64, "{bytes}");
+        assert!(IndexView::from_standalone_unverified(&end).is_err() || banks.is_empty());
+    }
+    for (banks, files) in [
+        (vec![[1, slots]], vec![(0, most)]),
+        (vec![[1, slots]], vec![(0, slots as u32), (0, 1)]),
+        (vec![[1, slots + 1]], vec![(0, slots as u32 + 1)]),
+        (vec![[1 << 32, 1]], vec![(0, most)]),
+        (vec![[1 << 57, 0], [1 << 57, 0]], vec![]),
+        (vec![[u64::MAX, 0]], vec![]),
+        (vec![[1, 1]], vec![]),
+        (vec![], vec![(0, 1)]),
+    ] {
+        assert_eq!(IndexFooter::read(&end_of_index(&banks, &files)).kind(), Some(ErrorKind::Damaged));
+    }
+    // A length that `usize` cannot hold.
+    for len in [1 << 32, 1 << 63, u64::MAX] {
+        let end = forge(&end_of_index(&[], &[]), 8, &u64::to_le_bytes(len));
+        assert_eq!(IndexFooter::read_len(&end), Ok(len.saturating_add(64)));
+        let (bytes, refused) = allocated(|| IndexFooter::read(&end));
+        assert_eq!((refused.kind(), bytes), (Some(ErrorKind::Unrecognized), 0));
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "hours under miri")]
+fn every_changed_byte_of_an_index_is_detected() {
+    every_change_and_truncation_is_detected(&small_index().to_standalone().unwrap(), |bytes| {
+        IndexView::from_standalone(bytes).map(drop)
+    });
+}
+
+fn small_index() -> IndexBuilder {
+    let mut index = IndexBuilder::with_fpr(0.01).unwrap().with_rule("lines").unwrap();
+    let mut keys = index.filter_builder();
+    for (name, words) in
+        [("monday.log", &["ant", "bee"][..]), ("tuesday.log", &["cat"]), ("wednesday.log", &[])]
+    {
+        keys.extend(words);
+        index.insert(name, FileVersion::default(), keys.finish().unwrap()).unwrap();
+    }
+    index
 }
 
 #[test]
@@ -315,7 +421,8 @@ fn a_writer_that_is_too_small_is_an_error() {
     let growing = ScalableBloomFilter::with_fpr(100, 0.01).unwrap();
     let frontier = Frontier::<String>::with_fpr(100, 0.01).unwrap();
     let bank = FilterBank::from_filters([&filter]).unwrap();
-    let writers: [Writes<'_>; 10] = [
+    let index = small_index();
+    let writers: [Writes<'_>; 11] = [
         &|out| filter.write_standalone(out),
         &|out| filter.write_compact(out),
         &|out| modules.write_standalone(out),
@@ -326,6 +433,7 @@ fn a_writer_that_is_too_small_is_an_error() {
         &|out| growing.write_standalone(out),
         &|out| frontier.write_standalone(out),
         &|out| bank.write_standalone(out),
+        &|out| index.clone().write_standalone(out),
     ];
     for (number, write) in writers.into_iter().enumerate() {
         let mut disk = Vec::new();
@@ -390,6 +498,7 @@ fn a_footer_describes_each_kind_of_filter_without_opening_it() {
         (scalable, StandaloneKind::Scalable),
         (frontier, StandaloneKind::Frontier),
         (bank, StandaloneKind::Bank),
+        (small_index().to_standalone().unwrap(), StandaloneKind::Index),
     ] {
         assert_eq!(StandaloneKind::of(&bytes), Some(kind));
         assert_eq!(StandaloneFooter::read(&bytes).text(), of_kind(kind));

@@ -14,7 +14,9 @@ use std::fmt::Debug;
 use std::str::FromStr;
 
 use allocations::allocated;
-use bloomline::bank::{BankFooter, BankView, FilterBank, SlotBitmap};
+use bloomline::bank::{
+    BankFooter, BankView, FileVersion, FilterBank, IndexBuilder, IndexFooter, IndexView, SlotBitmap,
+};
 use bloomline::sizing::standard::StandardSizing;
 use bloomline::sstable::FilterPolicy;
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
@@ -34,7 +36,7 @@ struct File {
     size: u64,
     k: u32,
     seed: u64,
-    /// Of each slot of a bank, and of other kinds one number.
+    /// Of each slot of a bank and each file of an index, and of other kinds one number.
     known_keys: Vec<Option<u64>>,
     keys: Vec<Vec<Vec<u8>>>,
     found: usize,
@@ -48,7 +50,7 @@ struct File {
 
 fn files() -> impl Iterator<Item = File> {
     let table = include_str!("golden/files.tsv");
-    assert_eq!(rows(table).count(), 45);
+    assert_eq!(rows(table).count(), 49);
     rows(table).map(|row| File {
         name: row[0],
         kind: row[1],
@@ -132,6 +134,7 @@ fn files_are_read_and_written() {
             "scalable" => scalable(&file),
             "frontier" => frontier(&file),
             "bank" => bank(&file),
+            "index" => index(&file),
             other => panic!("{other}"),
         }
     }
@@ -257,6 +260,56 @@ fn bank(file: &File) {
     assert_same_bytes(&made.to_standalone(), &file.bytes, file.name);
 }
 
+fn index(file: &File) {
+    let name = file.name;
+    assert_eq!(StandaloneKind::of(&file.bytes), Some(StandaloneKind::Index));
+    let view = IndexView::from_standalone(&file.bytes).unwrap();
+    let footer = view.footer();
+    let len = IndexFooter::read_len(&file.bytes[file.bytes.len() - FOOTER_BYTES..]).unwrap() as usize;
+    let elsewhere = IndexFooter::read(&file.bytes[file.bytes.len() - len..]).unwrap();
+    assert_eq!((footer.files(), footer.fpr()), (file.known_keys.len(), file.rate.parse().unwrap()), "{name}");
+    assert_eq!(footer.ranges(0).count() as u64, file.size, "{name}");
+    let mut again = IndexBuilder::with_fpr(footer.fpr()).unwrap().with_rule(footer.rule()).unwrap();
+    let empty = again.filter_builder().finish().unwrap();
+    let mut found = SlotBitmap::new();
+    let stored = rows(include_str!("golden/indexes.tsv")).filter(|row| row[0] == name);
+    let mut numbers = 0..footer.files();
+    for (row, number) in stored.zip(numbers.by_ref()) {
+        let [rule, file_name, size, modified, n_blocks] = row[1..] else { panic!("{row:?}") };
+        let version = FileVersion { size: size.parse().unwrap(), modified: modified.parse().unwrap() };
+        assert_eq!((footer.rule(), footer.name(number)), (rule, &from_hex(file_name)[..]), "{name}");
+        assert_eq!((view.version(number), view.known_keys(number)), (version, file.known_keys[number]));
+        let filter = view.to_filter(number).unwrap();
+        match n_blocks.parse().unwrap() {
+            0 => assert!(filter.is_none()),
+            n_blocks => {
+                let made = BloomFilter::with_blocks(n_blocks, file.k).unwrap().with_seed(file.seed).unwrap();
+                assert!(filter.as_ref() == Some(&filled(made, &file.keys[number..=number])), "{name}");
+            }
+        }
+        for key in &file.keys[number] {
+            assert!(view.find(key, &mut found).unwrap() && found.contains(number), "{name}: {number}");
+        }
+        if file.inserts {
+            again.insert(footer.name(number), version, filter.unwrap_or_else(|| empty.clone())).unwrap();
+        }
+    }
+    assert_eq!(numbers.next(), None, "{name}");
+    let found = (1000..2000).map(|number: u32| {
+        let hash = elsewhere.hash_key(number.to_string());
+        let ranges =
+            elsewhere.ranges(hash).map(|range| &file.bytes[range.start as usize..range.end as usize]);
+        let any = elsewhere.find_in_ranges(hash, ranges, &mut found).unwrap();
+        assert_eq!(view.find(number.to_string(), &mut SlotBitmap::new()), Ok(any));
+        found.count()
+    });
+    assert_eq!(found.sum::<usize>(), file.found, "{name}");
+    // If this fails alone, the builder chooses other banks, which it may. Then give make.py their numbers of blocks.
+    if file.inserts {
+        assert_same_bytes(&again.to_standalone().unwrap(), &file.bytes, name);
+    }
+}
+
 /// What each reader of a kind says: an error, or whether it has these keys.
 fn opened(reader: &str, bytes: &[u8], keys: &[Vec<u8>]) -> Vec<Result<bool, Error>> {
     fn verified(view: BloomView<'_>) -> Result<BloomView<'_>, Error> {
@@ -265,6 +318,11 @@ fn opened(reader: &str, bytes: &[u8], keys: &[Vec<u8>]) -> Vec<Result<bool, Erro
     let in_view = |view: BloomView<'_>| keys.iter().all(|key| view.contains(key));
     let in_filter = |filter: BloomFilter| in_view(filter.as_view());
     let in_owned = |view: OwnedView<&[u8]>| in_view(view.as_view());
+    let in_index = |view: IndexView<&[u8]>| {
+        let mut found = SlotBitmap::new();
+        let found = keys.iter().all(|key| view.find(key, &mut found) == Ok(true));
+        view.verify().map(|()| found)
+    };
     let in_bank = |view: BankView<&[u8]>| keys.iter().all(|key| view.find(key, &mut SlotBitmap::new()));
     macro_rules! in_variant {
         ($filter:ty) => {
@@ -296,6 +354,10 @@ fn opened(reader: &str, bytes: &[u8], keys: &[Vec<u8>]) -> Vec<Result<bool, Erro
             FilterBank::from_standalone(bytes)
                 .map(|bank| keys.iter().all(|key| bank.as_view().find(key, &mut SlotBitmap::new()))),
         ],
+        "index" => vec![
+            IndexView::from_standalone(bytes).and_then(in_index),
+            IndexView::from_standalone_unverified(bytes).and_then(in_index),
+        ],
         other => panic!("{other}"),
     }
 }
@@ -304,7 +366,7 @@ fn opened(reader: &str, bytes: &[u8], keys: &[Vec<u8>]) -> Vec<Result<bool, Erro
 fn damaged_files_are_refused_and_harmless_ones_read() {
     let files: Vec<_> = files().collect();
     let damaged = include_str!("golden/damaged.tsv");
-    assert_eq!(rows(damaged).count(), 523);
+    assert_eq!(rows(damaged).count(), 651);
     let mut wrong = Vec::new();
     for row in rows(damaged) {
         let &[case, reader, name, from, to, new, error, says] = &row[..] else { panic!("{row:?}") };
@@ -321,6 +383,7 @@ fn damaged_files_are_refused_and_harmless_ones_read() {
         if error == "Unsupported" {
             let footer = match reader {
                 "bank" => BankFooter::read(&bytes).map(drop),
+                "index" => IndexFooter::read(&bytes).map(drop),
                 "scalable" | "frontier" => all[0].map(drop),
                 _ => StandaloneFooter::read(&bytes).map(drop),
             };

@@ -6,7 +6,7 @@ mod common;
 use std::fmt::Debug;
 use std::ops::RangeInclusive;
 
-use bloomline::bank::{BankView, FilterBank};
+use bloomline::bank::{BankView, FilterBank, IndexFooter, IndexView};
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{
     AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, Error, ErrorKind, FilterBuilder, mix,
@@ -295,6 +295,18 @@ fn every_decoder_reports_that_memory_ran_out() {
         let (copy, failures) = attempts(|| Frontier::<String>::from_standalone(&bytes));
         assert!(copy.iter().eq(frontier.iter()) && failures > 10, "{failures}");
     }
+}
+
+#[test]
+fn an_index_is_opened_or_reports() {
+    let bytes = include_bytes!("golden/index-6-files.bin");
+    let (footer, failures) = attempts(|| IndexFooter::read(bytes));
+    // The rule, the lists of names, of entries, of banks and of slots taken, five names that are not empty, and the
+    // files of three banks.
+    assert_eq!((footer.files(), failures), (6, 5 + 5 + 3));
+    assert_eq!(attempts(|| IndexView::from_standalone(bytes)).1, failures);
+    let view = IndexView::from_standalone(bytes).unwrap();
+    assert_eq!(attempts(|| view.to_filter(1)).1, 1);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Any bytes decode to an error or a working filter, never a panic, a read past the end or a large allocation.
 
 use arbitrary::Arbitrary;
+use bloomline::bank::{IndexFooter, IndexView, SlotBitmap};
 use bloomline::sstable::FilterPolicy;
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, Error, OwnedView};
@@ -39,6 +40,8 @@ pub fn check(input: Input<'_>) {
     scalable_decoder_survives(&bytes);
     frontier_decoder_survives(&bytes);
     frontier_decoder_survives(&forge_frontier(&bytes, key.len() as u64));
+    index_decoder_survives(&bytes);
+    index_decoder_survives(&forge_index(&bytes, key));
 }
 
 fn forge(bytes: &[u8]) -> Option<Box<[u8]>> {
@@ -65,6 +68,86 @@ pub fn forge_frontier(queue: &[u8], items: u64) -> Vec<u8> {
     let mut bytes = [&body[..], fields.map(u64::to_le_bytes).as_flattened(), b"\x89blsiv\r\n"].concat();
     sign(bytes.last_chunk_mut().expect("a footer"));
     bytes
+}
+
+/// An index in which `bytes` flip bits of the end, and `key` those of its footer, with all checksums corrected.
+pub fn forge_index(bytes: &[u8], key: &[u8]) -> Vec<u8> {
+    let mut forged = include_bytes!("../golden/index-6-files.bin").to_vec();
+    let len = IndexFooter::read_len(&forged).expect("an index") as usize;
+    let start = forged.len() - len;
+    let flip = |at: &mut [u8], by: &[u8]| at.iter_mut().zip(by).for_each(|(byte, change)| *byte ^= change);
+    flip(&mut forged[start..], bytes);
+    let footer = forged.len() - 64;
+    flip(&mut forged[footer..footer + 48], key);
+    sign_index(&mut forged, len - 64);
+    forged
+}
+
+/// Corrects the checksums of an index whose bank footers, rule, entries and suffixes are so long, but for those of the
+/// banks' bits.
+pub fn sign_index(index: &mut [u8], listed_len: usize) {
+    let (before, footer) = index.split_last_chunk_mut::<64>().expect("a footer");
+    let (files, listed) = before.split_at_mut(before.len() - listed_len);
+    for bank in listed.as_chunks_mut::<64>().0.iter_mut().take(footer[41].into()) {
+        sign(bank);
+    }
+    let n_files = u64::from_le_bytes(*footer.first_chunk().expect("64 bytes"));
+    let files_len = usize::try_from(n_files).ok().and_then(|files| files.checked_mul(24));
+    let files =
+        files_len.and_then(|len| files.len().checked_sub(len)).map_or(&[][..], |start| &files[start..]);
+    footer[16..24].copy_from_slice(&xxh64(files, 0).to_le_bytes());
+    footer[32..40].copy_from_slice(&xxh64(listed, 0).to_le_bytes());
+    sign(footer);
+}
+
+/// Any bytes are an error or an index that answers, at a cost in proportion to the bytes.
+pub fn index_decoder_survives(bytes: &[u8]) {
+    let (allocated, footer) = allocated_by(|| IndexFooter::read(bytes));
+    // A file with keys needs 64 bytes of memory for 8, some of it in a list that grows. A name is up to nine times as
+    // long as its suffix.
+    assert!(allocated <= 24 * bytes.len() + 1024, "{allocated} bytes for {}", bytes.len());
+    let unverified = IndexView::from_standalone_unverified(bytes);
+    let Ok(footer) = footer else {
+        assert!(unverified.is_err() && IndexView::from_standalone(bytes).is_err());
+        return;
+    };
+    let (n_files, mut found) = (footer.files(), SlotBitmap::new());
+    assert!(n_files <= bytes.len() / 8 && footer.rule().len() < bytes.len());
+    assert!((1..n_files).all(|file| footer.name(file - 1) < footer.name(file)));
+    assert!(footer.name(n_files).is_empty() && (0.0..1.0).contains(&footer.fpr()));
+    for hash in [0, bloomline::mix(1)] {
+        let mut end = 0;
+        for range in footer.ranges(hash) {
+            assert!(range.start >= end && range.end >= range.start + 64);
+            end = range.end;
+        }
+        // Without their ranges, all files with keys are found.
+        let found_any = footer.find_in_ranges(hash, [[]; 0], &mut found);
+        assert_eq!(found_any.is_err(), footer.ranges(hash).count() > 0);
+        assert!(found.iter().all(|file| file < n_files));
+    }
+    let with_keys = found.clone();
+    let Ok(unverified) = unverified else { return };
+    let verified = IndexView::from_standalone(bytes);
+    assert_eq!(verified.is_ok(), unverified.verify().is_ok());
+    for key in 0..8_u64 {
+        let hash = footer.hash_key(key);
+        let ranges = footer.ranges(hash).map(|range| &bytes[range.start as usize..range.end as usize]);
+        let any = footer.find_in_ranges(hash, ranges, &mut found);
+        assert!(found.iter().all(|file| with_keys.contains(file)) && any != Ok(found.count() == 0));
+        let mut again = SlotBitmap::new();
+        for view in [Ok(&unverified), verified.as_ref()].into_iter().flatten() {
+            assert_eq!(view.find(key, &mut again), any);
+            assert_eq!(again, found);
+        }
+    }
+    for file in 0..=n_files {
+        let (allocated, filter) = allocated_by(|| unverified.to_filter(file).expect("enough memory"));
+        assert!(allocated <= bytes.len() + 128, "{allocated} bytes for {}", bytes.len());
+        assert_eq!(filter.is_some(), with_keys.contains(file));
+        assert!(unverified.known_keys(file).is_none() || file < n_files);
+        assert!(file < n_files || unverified.version(file) == Default::default());
+    }
 }
 
 pub fn every_change_and_truncation_is_detected<F>(

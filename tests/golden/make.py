@@ -391,6 +391,63 @@ def is_set(bank_, slots, block, row, slot):
     return bank_[at] >> slot % 8 & 1
 
 
+# Section 13: indexes over files.
+
+class Indexed(typing.NamedTuple):
+    """A file of an index. The writer chooses its bank."""
+    name: bytes
+    size: int
+    modified: int
+    known_keys: object
+    keys: list
+    n_blocks: int = 0
+    bank: int = 0
+
+
+def slots_of(n_blocks, bank_blocks):
+    return n_blocks // math.gcd(n_blocks, bank_blocks)
+
+
+def dealt(lanes, n_blocks, bank_blocks):
+    """The lanes of each slot of a filter."""
+    slots = slots_of(n_blocks, bank_blocks)
+    of_slots, all_blocks = [[] for _ in range(slots)], slots * bank_blocks
+    for b in range(all_blocks):
+        block = b // (all_blocks // n_blocks)
+        of_slots[b % slots] += lanes[8 * block:8 * block + 8]
+    return of_slots
+
+
+def index_parts(files, bank_sizes, k, seed, rule):
+    """The banks, and the parts behind them, in the order of section 13."""
+    files = sorted(files)
+    filters = [[] for _ in bank_sizes]
+    for file in files:
+        if file.n_blocks:
+            lanes = build(file.keys, file.n_blocks, k, seed)
+            filters[file.bank] += dealt(lanes, file.n_blocks, bank_sizes[file.bank])
+    banks = [bank(some, n_blocks, k, seed, [None] * len(some)) for some, n_blocks in zip(filters, bank_sizes)]
+    stored = b"".join(struct.pack("<QqQ", file.size, file.modified, WORD if file.known_keys is None else file.known_keys)
+                      for file in files)
+    entries, suffixes, before = [], [], b""
+    for file in files:
+        shared = next((i for i, (a, b) in enumerate(zip(before, file.name)) if a != b), min(len(before), len(file.name)))
+        # The writer's choice, and the largest for which 8 times the suffix is as long.
+        shared = min(shared, 255, len(file.name) * 8 // 9)
+        entries.append(struct.pack("<BBHI", shared, file.bank, len(file.name) - shared, file.n_blocks))
+        suffixes.append(file.name[shared:])
+        before = file.name
+    footers = [bank_[-64:] for bank_ in banks]
+    return [bank_[:-64] for bank_ in banks], stored, footers, rule.encode(), entries, suffixes
+
+
+def index_bytes(banks, stored, footers, rule, entries, suffixes, fpr):
+    end = b"".join(footers) + rule + b"".join(entries) + b"".join(suffixes)
+    fields = (len(stored) // 24, len(end), xxh64(stored), fpr, xxh64(end), VERSION, len(footers), len(rule))
+    footer = struct.pack("<QQQdQBBH4x", *fields)
+    return b"".join(banks) + stored + end + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blidx\r\n"
+
+
 # The files.
 
 ANIMALS = [b"ant", b"bee", b"cat"]
@@ -535,6 +592,43 @@ def worked_bank_file():
     return bank_file([[], [WORKED], [WORKED, ANIMALS[1]]], 1, 6, 0, [0, 1, 2])
 
 
+def index_file(files, bank_sizes, k, seed, fpr, rule="", inserts="no"):
+    """`inserts` is "yes" if bloomline chooses the same banks."""
+    files = sorted(files)
+    filters = [build(file.keys, file.n_blocks, k, seed) if file.n_blocks else None for file in files]
+    data = index_bytes(*index_parts(files, bank_sizes, k, seed, rule), fpr)
+    for file, lanes in zip(files, filters):
+        for key in (*file.keys, *ABSENT[:50]) if lanes else ():
+            hash_, slots = hash_key(key, seed), slots_of(file.n_blocks, bank_sizes[file.bank])
+            slot = (hash_ * slots * bank_sizes[file.bank] >> 64) % slots
+            lanes_of_slot = dealt(lanes, file.n_blocks, bank_sizes[file.bank])[slot]
+            is_found = is_in(lanes_of_slot, bank_sizes[file.bank], k, hash_)
+            assert is_found == is_in(lanes, file.n_blocks, k, hash_) and (is_found or key not in file.keys)
+
+    def files_with(key):
+        return sum(lanes is not None and is_in(lanes, len(lanes) // 8, k, hash_key(key, seed)) for lanes in filters)
+    return File("index", data, [file.keys for file in files], files_with, 1, len(bank_sizes), k, seed,
+                [file.known_keys for file in files], inserts, rate=str(fpr))
+
+
+# Of several slots, of repeated blocks, and without keys; names that share much, too much to share all, and not text.
+SIX = [
+    Indexed(b"", 0, 0, None, ANIMALS, 1, 2),
+    Indexed(b"logs/2026-11-26/app.log", 123_456, 1_795_651_200_123_456_789, 60, NUMBERS[:60], 5, 0),
+    Indexed(b"logs/2026-11-26/app.log.1", (1 << 64) - 1, -(1 << 63), None, NUMBERS[60:100], 3, 1),
+    Indexed(b"logs/2026-11-27/app.log", 1, -1, None, NUMBERS[:90], 6, 2),
+    Indexed(b"logs/2026-11-27/\xff\x80.log", 0, 1, 0, []),
+    Indexed(b"\xe9", 2, (1 << 63) - 1, None, NUMBERS[:20], 2, 1),
+]
+# (n_blocks, bank) of every sixth file, in the banks of 4 and of 1 blocks that bloomline chooses.
+SIZES = [(1, 1), (1, 1), (1, 1), (2, 1), (3, 1), (16, 0)]
+TWENTY = [
+    Indexed(f"{'shared/' * (i % 5)}{i}".encode(), 1000 * i, -i, i if i % 2 else None,
+            [f"{i}-{j}".encode() for j in range(4 * SIZES[i % 6][0])], *SIZES[i % 6])
+    for i in range(20)
+]
+
+
 def golden_files():
     in_frontier = standalone_file(ANIMALS, 2, 7, 0x5EED, None)
     thirds = [number for i, number in enumerate(NUMBERS[:400]) if i % 3]
@@ -577,6 +671,10 @@ def golden_files():
             1, 2, 7, 0x5EED, 3, "no", capacity="100"),
         "bank-3-slots.bin": worked_bank_file(),
         **{f"bank-{slots}-slots.bin": ruled_bank(slots, *rest) for slots, *rest in BANKS},
+        "index-0-files.bin": index_file([], [1], 6, 0, 0.01, inserts="yes"),
+        "index-1-file.bin": index_file([Indexed(b"empty.log", 0, 0, 0, [])], [1], 6, 0, 0.01, inserts="yes"),
+        "index-6-files.bin": index_file(SIX, [1, 2, 4], 7, 0x5EED, 1e-3, "lines"),
+        "index-20-files.bin": index_file(TWENTY, [4, 1], 6, 0, 0.01, "w\u00f6rter", "yes"),
     }
 
 
@@ -590,7 +688,7 @@ def files_table(files):
         # Not all of these keys are text.
         if name == "standalone-keys.bin":
             return "keys.tsv"
-        return "|".join(map(in_words, file.keys)) if file.kind in ("bank", "frontier") else in_words(file.keys)
+        return "|".join(map(in_words, file.keys)) if file.kind in ("bank", "frontier", "index") else in_words(file.keys)
 
     def shown(known_keys):
         return " ".join(map(shown, known_keys)) if isinstance(known_keys, list) else \
@@ -602,16 +700,26 @@ def files_table(files):
                   "rate", "capacity"], *rows)
 
 
+def indexes_table():
+    """What indexes store of each file, in the order of their numbers."""
+    rows = [[name, rule, file.name.hex(), str(file.size), str(file.modified), str(file.n_blocks)]
+            for name, rule, files in (("index-1-file.bin", "", [Indexed(b"empty.log", 0, 0, 0, [])]),
+                                      ("index-6-files.bin", "lines", SIX),
+                                      ("index-20-files.bin", "w\u00f6rter", TWENTY)) for file in sorted(files)]
+    return table(["file", "rule", "name", "size", "modified", "blocks"], *rows)
+
+
 # Damaged files: what a reader must say, by the names and in words of the texts of src/error.rs.
 
 FOOTER = 64
 NAMES = {"standalone": "blocked filter", "standard": "standard filter", "counting": "counting filter",
-         "scalable": "scalable filter", "frontier": "frontier", "bank": "filter bank"}
+         "scalable": "scalable filter", "frontier": "frontier", "bank": "filter bank", "index": "file index"}
 # How errors name a size, where all languages name it alike.
 UNITS = {"standalone-short-9.bin": "lanes of 8 bytes", "standard-1024-bits.bin": "bits",
          "counting-1-block.bin": "blocks of 256 counter bytes", "bank-3-slots.bin": "blocks of a bank"}
 REPRESENTATIVES = ["standalone-short-9.bin", "standalone-2-modules.bin", "standard-1024-bits.bin",
-                   "counting-1-block.bin", "scalable-1-filter.bin", "frontier.bin", "bank-3-slots.bin"]
+                   "counting-1-block.bin", "scalable-1-filter.bin", "frontier.bin", "bank-3-slots.bin",
+                   "index-6-files.bin"]
 
 
 def word(number):
@@ -669,7 +777,7 @@ def damaged_anywhere(name, data):
     for size in (0, 10, 1 << 40, *large, *(right + size for size in large), (1 << 63) - 1, WORD - 7, WORD):
         says = f"size of {size} {UNITS[name]} does not match the {len(data) - FOOTER} bytes" if name in UNITS else ""
         yield f"a size of {size}", forged(data, 0, word(size)), says
-    if not name.startswith(("scalable", "frontier")):
+    if not name.startswith(("scalable", "frontier", "index")):
         most = 64 if name.startswith("standard") else 16
         for k in (0, most + 1, 255):
             yield f"k of {k}", forged(data, 41, bytes([k])), f"the footer's k cannot be {k}"
@@ -758,6 +866,86 @@ def damaged_kinds(name, data):
         sealed = forged(data, 32, word(xxh64(data[576:600], xxh64(rows))))
         region = rows + word(xxh64(rows) + little(sealed[-16:-8])) + bytes(56)
         yield "bits of no slot", region + sealed[576:], "", "accepted"
+    elif name == "index-6-files.bin":
+        yield from damaged_index(data)
+
+
+def damaged_index(data):
+    """Each change is of one part, with all checksums made to match."""
+    parts = index_parts(SIX, [1, 2, 4], 7, 0x5EED, "lines")
+    banks, stored, footers, rule, entries, suffixes = parts
+    assert index_bytes(*parts, 1e-3) == data
+    files_at, footers_at = len(b"".join(banks)), len(b"".join(banks)) + len(stored)
+
+    def made(banks=banks, stored=stored, footers=footers, rule=rule, entries=entries, suffixes=suffixes, fpr=1e-3):
+        return index_bytes(banks, stored, footers, rule, entries, suffixes, fpr)
+
+    def with_entry(file, shared=None, bank_=None, length=None, n_blocks=None):
+        new = [old if value is None else value for old, value in
+               zip(struct.unpack("<BBHI", entries[file]), (shared, bank_, length, n_blocks))]
+        return made(entries=entries[:file] + [struct.pack("<BBHI", *new)] + entries[file + 1:])
+
+    def in_order(*numbers):
+        files = [SIX[number] for number in numbers]
+        names = [file.name for file in files]
+        whole_names = [struct.pack("<BBHI", 0, file.bank, len(file.name), file.n_blocks) for file in files]
+        return made(entries=whole_names, suffixes=names, stored=bytes(24 * len(files)))
+
+    for what, at in (("the first bank's checksum", 512), ("the last bank", files_at - 9 - 64), ("the known keys of a bank", files_at - 1)):
+        yield f"a bit of {what} flipped", flipped(data, at)
+    for what, at in (("a size", files_at), ("a number of keys", footers_at - 1), ("a bank's footer", footers_at + 9),
+                     ("the rule", footers_at + 192), ("an entry", footers_at + 198), ("a suffix", len(data) - 65)):
+        yield f"a bit of {what} flipped", flipped(data, at), "checksum is 0x"
+    for name, fpr in (("0", 0.0), ("-0.1", -0.1), ("1", 1.0), ("infinity", math.inf), ("NaN", math.nan)):
+        yield f"a rate of {name}", made(fpr=fpr), "false-positive rate, in bits, cannot be"
+    for at in range(44, 48):
+        yield f"footer byte {at} of an index set", forged(data, at, b"\1"), "reserved bytes cannot be"
+    end = little(data[8 - FOOTER:][:8])
+    for length, error in ((end - 1, "Damaged"), (end + 1, "Damaged"), (0, "Damaged"), (len(data) - 63, "Unrecognized"),
+                          (1 << 63, "Unrecognized"), (WORD, "Unrecognized")):
+        yield f"an end of {length} bytes", forged(data, 8, word(length)), "", error
+    for count in (0, 2, 4, 255):
+        yield f"{count} banks", forged(data, 41, bytes([count]))
+    for length in (0, 4, 6, 65535):
+        yield f"a rule of {length} bytes", forged(data, 42, struct.pack("<H", length))
+    yield "a rule that is not UTF-8", made(rule=b"lin\xe9s"), "rule cannot be"
+    yield "no bytes of files", made(stored=b"")
+    yield "a file more", made(stored=stored + bytes(24))
+    yield "a byte of suffixes more", made(suffixes=suffixes + [b"x"])
+    yield "a byte of suffixes less", made(suffixes=suffixes[:-1])
+    yield "names in another order", in_order(0, 2, 1, 3, 4, 5), "name of file cannot be 2"
+    yield "a name twice", in_order(0, 1, 1, 3, 4, 5), "name of file cannot be 2"
+    yield "the empty name twice", with_entry(1, shared=0, length=0), "name of file cannot be 1"
+    yield "a first name that shares", with_entry(0, shared=1), "name of file cannot be 0"
+    yield "a name that shares more than there is", with_entry(1, shared=1), "name of file cannot be 1"
+    # The writer's choice of `shared` is free below the limits.
+    yield "names that share nothing", in_order(*range(6)), "", "accepted"
+    for shared, says, error in (16, "", "accepted"), (17, "name of file cannot be 2", "Damaged"):
+        entry = struct.pack("<BBHI", shared, 1, 2, 3)
+        changed = made(entries=[*entries[:2], entry, *entries[3:]], suffixes=[*suffixes[:2], b"zz", *suffixes[3:]])
+        yield f"{shared} shared bytes for 2", changed, says, error
+    for bank_ in (3, 255):
+        yield f"bank {bank_}", with_entry(0, bank_=bank_), "bank of file cannot be 0"
+    yield "the bank of a file without keys", with_entry(4, bank_=7), "", "accepted"
+    for n_blocks in (9, 8, 1 << 25, (1 << 32) - 1):
+        yield f"a file of {n_blocks} blocks", with_entry(5, n_blocks=n_blocks), "bank of file cannot be 5"
+    yield "a file less in its bank", with_entry(5, n_blocks=0), "number of files cannot be 6"
+    yield "a file in another bank", with_entry(5, bank_=2), ""
+    for what, changed, says in (
+        ("another seed", forged(footers[1], 16, word(1)), "seed of a bank cannot be 1"),
+        ("a slot more", forged(footers[1], 8, word(5)), "number of files cannot be 6"),
+        ("2^24 slots", forged(footers[1], 8, word(1 << 24)), "number of files cannot be 6"),
+        ("2^24 + 1 slots", forged(footers[1], 8, word((1 << 24) + 1)), "number of slots cannot be"),
+        ("no block", forged(footers[1], 0, word(0)), "size of 0 blocks of a bank"),
+        ("2^63 blocks", forged(footers[1], 0, word(1 << 63)), f"size of {1 << 63} blocks of a bank"),
+        ("a third block", forged(footers[1], 0, word(4)), ""),
+        ("k of 17", forged(footers[1], 41, b"\x11"), "k cannot be 17"),
+        ("a wrong checksum", flipped(footers[1], 0), "the footer is damaged"),
+    ):
+        yield f"a bank of {what}", made(footers=[footers[0], changed, footers[2]]), says
+    yield "a bank of version 3", made(footers=[put(footers[0], 40, b"\3"), *footers[1:]]), "of version 3,", "Unsupported"
+    large = [forged(footer, 0, word(1 << 54)) for footer in footers]
+    yield "banks whose lengths overflow together", made(footers=large), ""
 
 
 def damaged_compact(one, two):
@@ -1012,6 +1200,7 @@ def main():
     files = golden_files()
     values = {"hashes.tsv": hashes(), "masks.tsv": masks(), "blocks.tsv": blocks(), "keys.tsv": typed_keys(),
               "probes.tsv": probes_of_standard_filters(), "files.tsv": files_table(files),
+              "indexes.tsv": indexes_table(),
               "damaged.tsv": damaged_table(files)}
     for name, content in {**values, **{name: file.data for name, file in files.items()}}.items():
         path = folder / name

@@ -1,6 +1,5 @@
 //! `IndexFooter`: the names of an index, and which of its bytes a lookup needs.
 
-use alloc::borrow::ToOwned;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -16,7 +15,6 @@ use crate::key::Key;
 use crate::kind::StandaloneKind;
 use crate::mask::below;
 use crate::memory::reserve;
-use crate::view::check_placing;
 
 /// Bytes for each file that are not at the end: its version and number of keys.
 pub(super) const FILE_BYTES: usize = 24;
@@ -117,8 +115,11 @@ impl IndexFooter {
         let [files, len, files_checksum, fpr, checksum, last] = fields;
         let [_, n_banks, rule_len @ .., _, _, _, _] = last.to_le_bytes();
         let (rule_len, fpr) = (usize::from(u16::from_le_bytes(rule_len)), f64::from_bits(fpr));
-        if last >> 32 != 0 || !(fpr > 0.0 && fpr < 1.0) {
-            return Err(Error::impossible("last fields", last >> 32));
+        if last >> 32 != 0 {
+            return Err(Error::impossible("reserved bytes", last >> 32));
+        }
+        if !(fpr > 0.0 && fpr < 1.0) {
+            return Err(Error::impossible("false-positive rate, in bits,", fpr.to_bits()));
         }
         let start = usize::try_from(len).ok().and_then(|len| before.len().checked_sub(len));
         let missing = || footer::too_short(end, len.saturating_add(BankFooter::LEN as u64) as usize);
@@ -128,20 +129,25 @@ impl IndexFooter {
         let split = listed.split_at_checked(BankFooter::LEN * usize::from(n_banks));
         let (footers, listed) = split.ok_or(wrong)?;
         let (rule, listed) = listed.split_at_checked(rule_len).ok_or(wrong)?;
-        let rule =
-            str::from_utf8(rule).map_err(|_| Error::impossible("length of the rule", rule_len as u64))?;
+        let mut kept = Vec::new();
+        reserve(&mut kept, rule_len)?;
+        kept.extend_from_slice(rule);
+        let wrong_rule = |_| Error::impossible("length of the rule", rule_len as u64);
+        let rule = String::from_utf8(kept).map_err(wrong_rule)?;
         let (names, entries) = names::decode(listed, files)?;
         let (mut banks, mut start) = (Vec::<Bank>::new(), 0_u64);
+        reserve(&mut banks, n_banks.into())?;
         for footer in footers.chunks(BankFooter::LEN) {
             let bank = Bank { footer: BankFooter::read(footer)?, start, files: Vec::new() };
             let seed = bank.footer.shape.seed;
-            check_placing([0; 2], [banks.first().map_or(seed, |first| first.footer.shape.seed), seed])?;
+            if banks.first().is_some_and(|first| first.footer.shape.seed != seed) {
+                return Err(Error::impossible("seed of a bank", seed.get()));
+            }
             start = start.checked_add(bank.body_len()).ok_or(wrong)?;
             banks.push(bank);
         }
         let behind = (names.len() * FILE_BYTES) as u64 + len + BankFooter::LEN as u64;
         let standalone_len = start.checked_add(behind).ok_or(wrong)?;
-        let rule = rule.to_owned();
         let mut index = Self { banks, names, rule, fpr, files_checksum, standalone_len };
         index.take_slots(&entries)?;
         Ok(index)
@@ -149,7 +155,9 @@ impl IndexFooter {
 
     /// Gives each file the next slots of its bank.
     fn take_slots(&mut self, entries: &[Entry]) -> Result<(), Error> {
-        let mut taken = alloc::vec![0; self.banks.len()];
+        let mut taken = Vec::new();
+        reserve(&mut taken, self.banks.len())?;
+        taken.resize(self.banks.len(), 0);
         for (number, &Entry { bank, n_blocks }) in
             entries.iter().enumerate().filter(|(_, file)| file.n_blocks > 0)
         {
@@ -158,8 +166,8 @@ impl IndexFooter {
             let bank = self.banks.get_mut(bank_number).ok_or(wrong)?;
             let slots = slots(n_blocks, bank.footer.shape.n_blocks as u64);
             let (first_slot, room) = (taken[bank_number], (bank.footer.slots() - taken[bank_number]) as u64);
-            // The number of blocks with repetition must not overflow.
-            if slots > room || slots.checked_mul(bank.footer.shape.n_blocks as u64).is_none() {
+            // So the number of blocks with repetition does not overflow, because the bank's length does not.
+            if slots > room {
                 return Err(wrong);
             }
             reserve(&mut bank.files, 1)?;
@@ -204,25 +212,29 @@ impl IndexFooter {
         let any = self.find_by(hash, found, |bank, slots| {
             let bytes = ranges.next();
             let bytes = bytes.as_ref().map_or(&[][..], AsRef::as_ref);
-            if let Err(error) = bank.footer.find_in_range(bytes, hash, slots) {
-                checked = Err(error);
-            }
+            let result = bank.footer.find_in_range(bytes, hash, slots);
+            checked = checked.and(result.map(drop));
+            result.is_ok()
         });
         checked.map(|()| any)
     }
 
-    /// Calls `find` with each bank, to find the slots that possibly have the key of a hash, then finds their files.
+    /// Calls `find` with each bank, to find the slots that possibly have the key of a hash, then finds their files. If
+    /// it returns `false`, these are all of the bank, whose slots forged bytes can claim to be many.
     pub(super) fn find_by(
         &self,
         hash: u64,
         found: &mut SlotBitmap,
-        mut find: impl FnMut(&Bank, &mut SlotBitmap),
+        mut find: impl FnMut(&Bank, &mut SlotBitmap) -> bool,
     ) -> bool {
         let mut slots = SlotBitmap::new();
         found.fill(self.files(), |words| {
             words.fill(0);
             for bank in &self.banks {
-                find(bank, &mut slots);
+                if !find(bank, &mut slots) {
+                    bank.files.iter().for_each(|file| words[file.number / 64] |= 1 << (file.number % 64));
+                    continue;
+                }
                 for slot in slots.iter() {
                     let file = bank.files[bank.files.partition_point(|file| file.first_slot <= slot) - 1];
                     // Each slot of a file has the keys of other blocks, so only one of them can have this key.

@@ -102,6 +102,7 @@ impl<B: AsRef<[u8]>> IndexView<B> {
         if self.verified {
             return Ok(self.footer.find_by(hash, found, |bank, slots| {
                 self.bank(bank).find_hash(hash, slots);
+                true
             }));
         }
         let ranges = self.footer.ranges(hash);

@@ -25,7 +25,7 @@ record Footer(
     /** By the last eight bytes, so that errors can name the other kinds. */
     private static final Map<Long, String> KINDS = Map.of(ONE_MODULE, BLOCKED, MODULES, BLOCKED, magic("blbnk"), BANK,
             magic("blstd"), "standard filter", magic("blcnt"), "counting filter", magic("blscl"), "scalable filter",
-            magic("blsiv"), "frontier");
+            magic("blsiv"), "frontier", magic("blidx"), "file index");
 
     /** The last eight bytes, read as a number. */
     private static long magic(String name) {
