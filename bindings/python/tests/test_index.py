@@ -15,8 +15,6 @@ from test_messages import KINDS, message
 INDEX = GOLDEN / "index-6-files.bin"
 INDEXES = {row["file"]: row for row in table("files") if row["kind"] == "index"}
 DAMAGED = [row for row in table("damaged") if row["reader"] == "index"]
-# Until the goldens of indexes are there.
-pytestmark = pytest.mark.skipif(not INDEXES, reason="tests/golden has no index")
 
 
 def has_keys_of(index, row):
