@@ -73,7 +73,9 @@ fn read_modules(bytes: &[u8]) -> Result<(Lanes<'_>, ProbeCount), Error> {
     let k = probe_count(trailer, MODULES_FORM)?;
     let n_modules = usize::from(n_modules);
     if !(2..=MOST_MODULES).contains(&n_modules) {
-        return Err(Error::impossible("number of modules", n_modules as u64));
+        let text = "compact bytes of several modules cannot have {}: they are damaged, or a faulty or newer program wrote \
+                    them";
+        return Err(Error::damaged(text, [n_modules as u64]));
     }
     Ok((Lanes::Blocks(Modules::new(blocks, n_modules).ok_or_else(length)?), k))
 }

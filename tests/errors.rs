@@ -160,7 +160,7 @@ fn damaged_bytes() {
         BloomView::from_standalone(&forge(&filter, 45, &[1])) => impossible("reserved bytes", 1 << 16),
         BloomView::from_standalone(&forge(&of_modules(2, 1, 6).to_standalone(), 43, &[17])) =>
             impossible("number of modules", 17),
-        BloomView::from_compact(&[&[0; 128][..], &[17, 0x35]].concat()) => impossible("number of modules", 17),
+        BloomView::from_compact(&[&[0; 128][..], &[17, 0x35]].concat()) => impossible_modules(17),
         of_lanes(0).range(7) => impossible("number of lanes", 0),
         of_lanes(65).range(7) => impossible("number of lanes", 65),
         BankView::from_standalone(&forge(&bank, 11, &[1])) => impossible("number of slots", (1 << 24) + 1),

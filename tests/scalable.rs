@@ -384,6 +384,24 @@ fn a_union_of_filters_with_few_keys_is_one_filter() {
 }
 
 #[test]
+fn a_union_takes_the_tightest_room() {
+    // Room for 60 keys, and for 10.
+    let mut filter = of(100, 0.01, 0..40);
+    filter.union_with(&of(100, 0.01, 40..130)).unwrap();
+    assert_eq!(filter.filters().len(), 2);
+    filter.union_with(&of(100, 0.01, 130..140)).unwrap();
+    filter.union_with(&of(100, 0.01, 140..200)).unwrap();
+    assert_eq!((filter.filters().len(), filter.inserted_keys()), (2, 200));
+    assert_holds(&filter, 0..200);
+    // A search through all filters would be quadratic in their number.
+    let mut full = of(1, 0.01, 0..1);
+    for doubled in 1..=15 {
+        full.union_with(&full.clone()).unwrap();
+        assert_eq!(full.filters().len(), 1 << doubled);
+    }
+}
+
+#[test]
 fn a_hundred_unions_take_the_room_that_there_is() {
     let mut filter = of(1_000, 0.01, 0..9);
     for i in 1..100 {

@@ -1,6 +1,7 @@
 //! `ScalableBloomFilter`: filters, of which the last gets new keys.
 #![forbid(unsafe_code)]
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::{fmt, mem};
 
@@ -94,6 +95,10 @@ impl Load {
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.keys >= self.capacity
+    }
+
+    fn room(&self) -> u64 {
+        self.capacity.saturating_sub(self.keys)
     }
 }
 
@@ -370,7 +375,7 @@ impl ScalableBloomFilter {
     /// Looks up first modules some keys ahead of the inserts, because they decide which second one is read. So it
     /// misses a repeat of one of the keys in between, which the insert then finds.
     fn add_chunk(&mut self, hashes: &[u64], each: impl FnMut(bool)) -> usize {
-        let room = self.newest.capacity.saturating_sub(self.newest.keys);
+        let room = self.newest.room();
         let most = if self.filters.len() > MOST_FOUND { 0 } else { CHUNK };
         let n = hashes.len().min(usize::try_from(room).unwrap_or(most)).min(most);
         if n < 4 * LAG {
@@ -429,6 +434,15 @@ impl ScalableBloomFilter {
         self.older.insert(at, mem::replace(&mut self.newest, load));
     }
 
+    /// Sorts all filters but the last by size.
+    fn sort_older(&mut self) {
+        let newest = self.filters.pop();
+        let mut older: Vec<_> = self.filters.drain(..).zip(self.older.drain(..)).collect();
+        older.sort_by_key(|(filter, _)| filter.n_blocks());
+        (self.filters, self.older) = older.into_iter().unzip();
+        self.filters.extend(newest);
+    }
+
     pub(super) fn loads(&self) -> impl Iterator<Item = &Load> {
         self.older.iter().chain([&self.newest])
     }
@@ -471,22 +485,33 @@ impl ScalableBloomFilter {
         check_modules([self.n_modules(), other.n_modules()])?;
         check_placing([self.series.k, other.series.k].map(ProbeCount::get), [self.seed, other.seed])?;
         let (kernel, n_filters) = (self.filters[0].kernel(), self.filters.len());
+        // By size and room, because forged bytes can have many filters, so a search through all would be quadratic.
+        let entry =
+            |(at, (filter, load)): (usize, (&BloomFilter, &Load))| (filter.n_blocks(), load.room(), at);
+        let mut rooms: BTreeSet<_> = self.filters.iter().zip(self.loads()).enumerate().map(entry).collect();
+        let mut loads: Vec<_> = self.loads().copied().collect();
         for (filter, load) in other.filters.iter().zip(other.loads()) {
             if filter.known_keys() == Some(0) {
                 continue;
             }
-            let fits = |(ours, has): (&BloomFilter, &Load)| {
-                ours.n_blocks() == filter.n_blocks() && load.keys <= has.capacity.saturating_sub(has.keys)
-            };
-            let united = self.filters.iter().zip(self.loads()).position(fits);
-            if let Some(at) = united {
+            let n_blocks = filter.n_blocks();
+            let tightest = rooms.range((n_blocks, load.keys, 0)..=(n_blocks, u64::MAX, usize::MAX)).next();
+            let at = if let Some(&(_, room, at)) = tightest {
                 self.filters[at].union_with(filter)?;
-                self.older.get_mut(at).unwrap_or(&mut self.newest).keys += load.keys;
+                rooms.remove(&(n_blocks, room, at));
+                loads[at].keys += load.keys;
+                at
             } else {
-                self.put_last(filter.clone().with_kernel(kernel), *load);
-            }
+                self.filters.push(filter.clone().with_kernel(kernel));
+                loads.push(*load);
+                loads.len() - 1
+            };
+            rooms.insert((n_blocks, loads[at].room(), at));
         }
+        self.newest = loads.pop().unwrap_or(self.newest);
+        self.older = loads;
         if self.filters.len() > n_filters {
+            self.sort_older();
             self.fpr = (self.fpr + other.fpr - other.series.rate_from(other.next)).min(f64::MAX);
             let largest = self.filters.iter().map(|filter| filter.blocks.module_blocks()).max();
             while self.series.module_blocks(self.next).is_ok_and(|n_blocks| Some(n_blocks) <= largest) {
