@@ -48,3 +48,33 @@ timed() {
     awk '{ printf "%.2f,%.0f\n", $1 + $2, $3 * 1024 / 1e6 }' time | sort -n |
         sed -n "$((rounds / 2 + 1))s/.*/[\"$1\",[&,$printed]]/p"
 }
+
+## index_bench                 compares finding a word by an index with zgrep and ripgrep over all files
+# FILES (10,000) compressed log files, with one address in five of them. Prints CPU and elapsed seconds, the fastest of 20
+# runs for `find`, and how many files were found, all from the page cache.
+index_bench() {
+    install rg ripgrep && install zgrep gzip && install /usr/bin/time time ||
+        { skip "comparing the index" "ripgrep, gzip or time could not be installed"; return; }
+    cargo build --release --quiet -p bloomline-cli -p bloomline-examples --bin bloomline --example archive
+    local built=${CARGO_TARGET_DIR:-$root/target}/release word=203.0.113.77 i
+    export LC_ALL=C PATH=$built:$built/examples:$PATH
+    scripts/cpu
+    cd "$scratch"
+    archive logs "${FILES:-10000}"
+    find logs -type f -exec touch -d '1 hour ago' {} +
+    find logs -type f -print0 >list
+    elapsed "zcat" xargs -0 -a list zcat | wc -c
+    elapsed "index" bloomline index --words -o logs.index --files0-from list
+    elapsed "index again" bloomline index --words -o logs.index --files0-from list
+    for ((i = 0; i < 20; i++)); do
+        elapsed "find" bloomline find logs.index $word 2>&1 >found
+    done | sort -t, -k 2 -n | head -n 1
+    wc -l <found
+    du -b logs logs.index
+    xargs -a found du -cb | tail -n 1
+    elapsed "find, zgrep" sh -c "bloomline find logs.index $word | xargs zgrep -l -F $word" | wc -l
+    elapsed "rg -z" rg -z -l -F $word logs | wc -l
+    elapsed "zgrep" xargs -0 -a list zgrep -l -F $word | wc -l
+}
+
+elapsed() { /usr/bin/time -f "$1: %U + %S s of CPU, %e s elapsed" "${@:2}"; }
