@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::{Context, Error, Result, anyhow, ensure};
-use bloomline::bank::BankView;
+use bloomline::bank::{BankView, IndexView};
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{BloomFilter, BloomView, ErrorKind, StandaloneKind};
 use memmap2::Mmap;
@@ -37,6 +37,7 @@ pub enum Content<'a> {
     State(State),
     Frontier(Frontier<Vec<u8>>),
     Bank(BankView<&'a [u8]>),
+    Index(IndexView<&'a [u8]>),
 }
 
 impl Content<'_> {
@@ -50,7 +51,13 @@ impl Content<'_> {
             Self::State(_) => ("state", "state of dedup"),
             Self::Frontier(_) => ("frontier", "frontier"),
             Self::Bank(_) => ("bank", "filter bank"),
+            Self::Index(_) => ("index", "file index"),
         }
+    }
+
+    /// What to do where a filter is needed. An index answers another command.
+    fn remedy<'b>(&self, otherwise: &'b str) -> &'b str {
+        if let Self::Index(_) = self { "look up keys in it with `bloomline find`" } else { otherwise }
     }
 }
 
@@ -75,7 +82,7 @@ impl FilterFile {
         }
     }
 
-    /// What the file holds. A blocked filter and a bank are not read, so only their footer is checked.
+    /// What the file holds. A blocked filter, a bank and an index are not read, so only their end is checked.
     /// [`verified`](Self::verified) checks all of them.
     pub fn content(&self) -> Result<Content<'_>> {
         let bytes = self.bytes();
@@ -93,6 +100,7 @@ impl FilterFile {
                 ScalableBloomFilter::from_standalone(bytes).map(Content::Scalable)
             }
             Some(StandaloneKind::Frontier) => Frontier::from_standalone(bytes).map(Content::Frontier),
+            Some(StandaloneKind::Index) => IndexView::from_standalone_unverified(bytes).map(Content::Index),
             Some(StandaloneKind::Bank) => BankView::from_standalone_unverified(bytes).map(Content::Bank),
             _ => BloomView::from_standalone_unverified(bytes).map(Content::Blocked),
         };
@@ -112,6 +120,7 @@ impl FilterFile {
         let verified = match content {
             Content::Blocked(view) => view.verify(),
             Content::Bank(bank) => bank.verify(),
+            Content::Index(index) => index.verify(),
             _ => Ok(()),
         };
         verified.map_err(|error| self.error(error))
@@ -123,7 +132,8 @@ impl FilterFile {
             Content::Blocked(view) => Ok(view),
             other => {
                 let (name, (_, kind)) = (&self.name, other.kind());
-                Err(anyhow!("{name}: a {kind}, not a blocked filter (give one that `bloomline build` made)"))
+                let remedy = other.remedy("give one that `bloomline build` made");
+                Err(anyhow!("{name}: a {kind}, not a blocked filter ({remedy})"))
             }
         }
     }
@@ -146,7 +156,7 @@ impl FilterFile {
             Content::Scalable(filter) => (FilterView::Growing(filter), None),
             Content::State(state) => (state.filter.as_view(), Some(state)),
             _ => {
-                let remedy = "blocked or scalable filters, or states of dedup";
+                let remedy = "give blocked or scalable filters, or states of dedup";
                 return Err(self.cannot(content, do_this, remedy));
             }
         })
@@ -154,7 +164,8 @@ impl FilterFile {
 
     /// The error for content that a command cannot use.
     pub fn cannot(&self, content: &Content, do_this: &str, remedy: &str) -> Error {
-        anyhow!("{}: a {} cannot {do_this} (give {remedy})", self.name, content.kind().1)
+        let remedy = content.remedy(remedy);
+        anyhow!("{}: a {} cannot {do_this} ({remedy})", self.name, content.kind().1)
     }
 
     pub fn error(&self, error: bloomline::Error) -> Error {

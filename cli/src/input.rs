@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, ensure};
-use clap::Args;
+use clap::{Args, Parser};
 
 use crate::csv::Csv;
 use crate::numbers::count_from_1;
@@ -39,6 +39,17 @@ pub struct Input {
     pub skip_short: bool,
     #[command(flatten)]
     pub rule: KeyRule,
+    /// Whether keys are the [`words`](crate::words) of files, instead of what the rule makes of lines.
+    #[arg(skip)]
+    pub words: bool,
+}
+
+/// The rule of keys as options, without the name of the program.
+#[derive(Parser)]
+#[command(no_binary_name = true)]
+struct Typed {
+    #[command(flatten)]
+    rule: KeyRule,
 }
 
 /// The field that is the key.
@@ -149,8 +160,15 @@ impl KeyRule {
         let mut options: Vec<_> =
             flags.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name.to_string()).collect();
         options.extend(self.length.map(|length| format!("--length {length}")));
-        options.extend(self.column.as_ref().map(|column| format!("--column {column}")));
-        options.extend(self.delimiter.map(|byte| format!("--delimiter {:?}", char::from(byte))));
+        options.extend(self.column.as_ref().map(|column| match column.to_string() {
+            name if name.starts_with('-') => format!("--column={name}"),
+            name => format!("--column {name}"),
+        }));
+        options.extend(self.delimiter.map(|byte| match byte {
+            b'\t' => "--delimiter '\\t'".into(),
+            b'\'' => "--delimiter \"'\"".into(),
+            _ => format!("--delimiter '{}'", char::from(byte)),
+        }));
         if options.is_empty() { "whole lines as keys".into() } else { options.join(" ") }
     }
 }
@@ -215,6 +233,26 @@ impl Input {
         );
         rule.delimiter = rule.delimiter.filter(|&byte| byte != rule.default_delimiter());
         Ok(input)
+    }
+
+    /// What an index records of how keys are taken: `words`, or `lines` and the options that are not the default, in the
+    /// order of [`KeyRule::options`].
+    pub fn recorded(&self) -> String {
+        let options = self.rule.options();
+        match options.starts_with("--") {
+            _ if self.words => "words".into(),
+            true => format!("lines {options}"),
+            false => "lines".into(),
+        }
+    }
+
+    /// The input, of no files, that has recorded this.
+    pub fn of_recorded(text: &str) -> Option<Self> {
+        let words = text == "words";
+        let options = if words { "" } else { text.strip_prefix("lines")? };
+        let Typed { rule } = Typed::try_parse_from(shlex::split(options)?).ok()?;
+        let input = Self { files: Vec::new(), files0_from: None, raw: false, skip_short: false, rule, words };
+        (input.recorded() == text).then_some(input)
     }
 
     /// A reader of rows if lines are.

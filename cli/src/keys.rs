@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Read};
 use std::iter;
 use std::mem;
+use std::ops::Range;
 use std::panic::resume_unwind;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use anyhow::{Error, Result, anyhow, bail, ensure};
@@ -21,6 +22,7 @@ use crate::output::{io_error, is_output, note};
 use crate::progress::Progress;
 use crate::signals::lock;
 use crate::streams::{self, stdin};
+use crate::words::{self, words};
 
 const UTF_16_MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
 
@@ -75,6 +77,11 @@ impl<'a> Chunk<'a> {
         hashes.clear();
         self.skipped.clear();
         self.has_quoted_key = false;
+        if self.input.words {
+            let words = words(&self.buffer[self.mark..self.len]);
+            hashes.extend(words.map(|word| hash_key(word, seed)));
+            return Ok(());
+        }
         let rule = &self.input.rule;
         let (integers, delimiter) = (rule.integers, rule.delimiter());
         let lines = lines(rule, &self.buffer, &self.ends, self.start.max(self.mark));
@@ -161,8 +168,8 @@ impl<'a> Chunk<'a> {
 
     fn find_ends(&mut self) {
         let (rule, lines) = (&self.input.rule, &self.buffer[..self.len]);
-        if rule.csv {
-            return; // they were found when the rows were read
+        if rule.csv || self.input.words {
+            return; // the ends of rows were found when they were read
         }
         self.ends.clear();
         match rule.length {
@@ -208,7 +215,7 @@ fn field(line: &[u8], number: usize, delimiter: u8) -> Option<&[u8]> {
 
 /// A decimal integer from −2^63 to 2^64 − 1 as the `u64` that has the same [key](bloomline::Key). White space around it
 /// is ignored.
-fn integer(text: &[u8]) -> Option<u64> {
+pub fn integer(text: &[u8]) -> Option<u64> {
     let text = str::from_utf8(text.trim_ascii()).ok()?;
     text.parse().or_else(|_| text.parse().map(i64::cast_unsigned)).ok()
 }
@@ -223,31 +230,95 @@ pub struct Keys<'a> {
 
 struct Reader<'a> {
     input: &'a Input,
-    /// Index of the next file.
+    /// Index of the next file, and of the first one that is not to be read.
     to_open: usize,
+    end: usize,
     open: Option<Box<dyn Read + Send>>,
     /// The beginning of a line whose end has not been read.
     rest: Vec<u8>,
     /// Lines read so far, and lines of the last opened file.
     n_lines: u64,
     n_file_lines: u64,
-    progress: Progress,
+    progress: Arc<Progress>,
     /// Whether to note what lines end with, and files begin with.
     has_notes: bool,
-    /// Lines that end with CR LF, and the index of the first file with one.
-    n_crs: u64,
-    first_cr: usize,
-    /// Files that begin with a byte-order mark, and the index of the first one.
-    n_marks: u64,
-    first_mark: usize,
+    notes: Notes,
     /// For CSV, and the number of the column in the open file.
     csv: Option<Csv>,
     column: usize,
-    n_skipped: u64,
-    /// Index of a file with a key that begins with a quote.
-    quoted_in: Option<usize>,
     /// Whether a file could not be read, which was reported.
     has_failed: bool,
+}
+
+/// What is noted of files when they have been read.
+#[derive(Clone, Copy, Default)]
+pub struct Notes {
+    /// Lines that end with CR LF.
+    crs: Noted,
+    /// Files that begin with a byte-order mark.
+    marks: Noted,
+    /// Lines without the column.
+    skipped: Noted,
+    /// Pieces of files with a key that begins with a quote.
+    quoted: Noted,
+}
+
+/// How many, and the index of the first file with one.
+#[derive(Clone, Copy, Default)]
+struct Noted {
+    n: u64,
+    file: usize,
+}
+
+impl Noted {
+    fn add(&mut self, n: u64, file: usize) {
+        if n > 0 {
+            self.file = if self.n == 0 { file } else { self.file.min(file) };
+            self.n += n;
+        }
+    }
+}
+
+impl Notes {
+    pub fn add(&mut self, other: &Self) {
+        let Self { crs, marks, skipped, quoted } = self;
+        let others = [other.crs, other.marks, other.skipped, other.quoted];
+        [crs, marks, skipped, quoted].into_iter().zip(others).for_each(|(ours, it)| ours.add(it.n, it.file));
+    }
+
+    pub fn print(&self, input: &Input) {
+        let rule = &input.rule;
+        let column = rule.column.as_ref().map_or(String::new(), Column::to_string);
+        let Self { crs, marks, skipped, quoted } = self;
+        if marks.n > 0 && !rule.csv {
+            let verb = if marks.n == 1 { "begins" } else { "begin" };
+            note(format_args!(
+                "{}: {} {verb} with a byte-order mark, which is not part of the key (make it so with --raw)",
+                input.name(marks.file),
+                counted(marks.n, "file")
+            ));
+        }
+        if skipped.n > 0 {
+            let lines = counted(skipped.n, "line");
+            note(format_args!("{lines} without column {column} skipped"));
+        }
+        if quoted.n > 0 {
+            let delimiter = if rule.delimiter.is_none() { " --delimiter '\\t'" } else { "" };
+            note(format_args!(
+                "{}: quotes around column {column} are part of the key (if this is CSV, give --csv{delimiter})",
+                input.name(quoted.file)
+            ));
+        }
+        if crs.n > 0 {
+            let place = if rule.column.is_some() { "last field" } else { "key" };
+            let verb = if crs.n == 1 { "ends" } else { "end" };
+            note(format_args!(
+                "{}: {} {verb} with CR LF, and the CR is part of the {place} (exclude it with --crlf)",
+                input.name(crs.file),
+                counted(crs.n, "line")
+            ));
+        }
+    }
 }
 
 /// Bytes of a row of CSV. A quote that nobody closes would otherwise fill the memory with the rest of the file.
@@ -259,23 +330,29 @@ const MAX_THREADS: usize = 4;
 impl<'a> Keys<'a> {
     /// `doing` is the label of the progress bar. With `quiet`, there is neither a bar nor a note.
     pub fn new(input: &'a Input, doing: &'static str, quiet: bool) -> Self {
+        let progress = Arc::new(progress(input, doing, quiet));
+        Self::of(input, 0..input.files.len(), progress, !quiet)
+    }
+
+    /// Reads one of the files, whose bytes the caller's bar counts.
+    pub fn of_file(input: &'a Input, file: usize, progress: &Arc<Progress>) -> Self {
+        Self::of(input, file..file + 1, Arc::clone(progress), true)
+    }
+
+    fn of(input: &'a Input, files: Range<usize>, progress: Arc<Progress>, has_notes: bool) -> Self {
         let reader = Reader {
             input,
-            to_open: 0,
+            to_open: files.start,
+            end: files.end,
             open: None,
             rest: Vec::new(),
             n_lines: 0,
             n_file_lines: 0,
-            progress: progress(input, doing, quiet),
-            has_notes: !quiet,
-            n_crs: 0,
-            first_cr: 0,
-            n_marks: 0,
-            first_mark: 0,
+            progress,
+            has_notes,
+            notes: Notes::default(),
             csv: input.csv(),
             column: input.rule.number(),
-            n_skipped: 0,
-            quoted_in: None,
             has_failed: false,
         };
         Self { reader, chunk: Chunk::new(input), header: None }
@@ -298,7 +375,7 @@ impl<'a> Keys<'a> {
                 Err(error) => Err(error),
             };
             match checked {
-                Ok(()) => break,
+                Ok(()) => break self.reader.show_lines(),
                 Err(error) => self.reader.leave_file(&error),
             }
         }
@@ -335,6 +412,18 @@ impl<'a> Keys<'a> {
         !self.reader.has_failed
     }
 
+    /// Passes the hashes of all keys to `each`, in chunks and in this thread, and returns what there is to note.
+    pub fn hash(mut self, seed: u64, mut each: impl FnMut(&[u64])) -> Result<Notes> {
+        let mut hashes = Vec::new();
+        while self.reader.read(&mut self.chunk)? {
+            self.chunk.find_ends();
+            self.chunk.hash(seed, &mut hashes)?;
+            self.reader.take_notes(&mut self.chunk);
+            each(&hashes);
+        }
+        Ok(self.reader.notes)
+    }
+
     /// Passes the hashes of all keys to `each`, in chunks and in any order, and returns the number of lines.
     ///
     /// Threads take turns to read files, and to call `each`. They find the ends of lines and hash at the same time.
@@ -350,6 +439,7 @@ impl<'a> Keys<'a> {
                     reading.end();
                     ((usize::MAX, 0), error)
                 })?;
+                reading.show_lines();
                 drop(reading);
                 if !is_read {
                     return Ok(());
@@ -370,24 +460,29 @@ impl<'a> Keys<'a> {
             Ok(n) if input.is_of_files() => n.get().min(MAX_THREADS),
             _ => 1,
         };
-        let failed = thread::scope(|scope| {
-            // If the system has no thread left, the remaining ones do its work.
-            let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
-            let others: Vec<_> = (1..n_threads).map_while(start).collect();
-            let mine = work();
-            let others =
-                others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            iter::once(mine).chain(others).filter_map(Result::err).min_by_key(|(position, _)| *position)
-        });
-        match failed {
-            Some((_, error)) => Err(error),
-            None => {
-                let reader = lock(&reader);
-                reader.print_notes();
-                Ok(reader.n_lines - reader.n_skipped)
-            }
-        }
+        in_threads(n_threads, work)?;
+        let reader = lock(&reader);
+        reader.print_notes();
+        Ok(reader.n_lines - reader.notes.skipped.n)
     }
+}
+
+/// Does `work` in several threads, and returns the error with the first position, whichever thread is faster.
+pub fn in_threads<P: Ord + Send>(
+    n_threads: usize,
+    work: impl Fn() -> Result<(), (P, Error)> + Sync,
+) -> Result<()> {
+    let work = &work;
+    let failed = thread::scope(|scope| {
+        // If the system has no thread left, the remaining ones do its work.
+        let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let others: Vec<_> = (1..n_threads).map_while(start).collect();
+        let mine = work();
+        let others =
+            others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        iter::once(mine).chain(others).filter_map(Result::err).min_by(|(one, _), (other, _)| one.cmp(other))
+    });
+    failed.map_or(Ok(()), |(_, error)| Err(error))
 }
 
 impl<'a> Reader<'a> {
@@ -431,6 +526,10 @@ impl<'a> Reader<'a> {
                     ensure!(len > 0 || !is_cut, self.open_quote());
                     len
                 }
+                (None, None) if self.input.words => match words::whole(read) {
+                    0 => 0,
+                    n => searched + n,
+                },
                 (None, None) => memchr::memrchr(rule.end(), read).map_or(0, |at| searched + at + 1),
             };
         }
@@ -448,19 +547,19 @@ impl<'a> Reader<'a> {
             );
             chunk.mark = csv::bom(lines).len();
             if chunk.mark > 0 {
-                self.first_mark = if self.n_marks == 0 { file } else { self.first_mark };
-                self.n_marks += 1;
+                self.notes.marks.add(1, file);
             }
         }
-        if self.has_notes && is_text && !rule.crlf && !rule.integers && !rule.csv {
+        if self.has_notes && is_text && !rule.crlf && !rule.integers && !rule.csv && !self.input.words {
             let crs =
                 memchr::memchr_iter(b'\r', lines).filter(|&at| lines.get(at + 1) == Some(&b'\n')).count();
-            self.first_cr = if self.n_crs == 0 { file } else { self.first_cr };
-            self.n_crs += crs as u64;
+            self.notes.crs.add(crs as u64, file);
         }
         chunk.position = (file, self.n_file_lines);
         let n_lines = match rule.length {
             Some(length) => lines.len() / length,
+            // Words are not counted by lines, but the next piece is not the beginning of the file.
+            None if self.input.words => lines.len(),
             None => count(rule.end(), lines),
         } as u64;
         if let (Some(Column::Name(name)), Some(csv), 0) = (&rule.column, &mut chunk.csv, self.n_file_lines) {
@@ -470,8 +569,11 @@ impl<'a> Reader<'a> {
         chunk.column = self.column;
         self.n_lines += if rule.csv { chunk.ends.len() as u64 } else { n_lines };
         self.n_file_lines += n_lines;
-        self.progress.count(self.n_lines, "lines");
         Ok(true)
+    }
+
+    fn show_lines(&self) {
+        self.progress.count(self.n_lines, "lines");
     }
 
     /// The number of the column with this name.
@@ -493,42 +595,14 @@ impl<'a> Reader<'a> {
 
     /// Collects what notes report from a chunk that was hashed.
     fn take_notes(&mut self, chunk: &mut Chunk) {
-        self.n_skipped += chunk.skipped.drain(..).count() as u64;
-        if mem::take(&mut chunk.has_quoted_key) {
-            self.quoted_in.get_or_insert(chunk.position.0);
-        }
+        let file = chunk.position.0;
+        self.notes.skipped.add(chunk.skipped.drain(..).count() as u64, file);
+        self.notes.quoted.add(mem::take(&mut chunk.has_quoted_key).into(), file);
     }
 
     fn print_notes(&self) {
-        let rule = &self.input.rule;
-        let column = rule.column.as_ref().map_or(String::new(), Column::to_string);
-        if self.has_notes && self.n_marks > 0 && !rule.csv {
-            let verb = if self.n_marks == 1 { "begins" } else { "begin" };
-            note(format_args!(
-                "{}: {} {verb} with a byte-order mark, which is not part of the key (make it so with --raw)",
-                self.input.name(self.first_mark),
-                counted(self.n_marks, "file")
-            ));
-        }
-        if self.n_skipped > 0 && self.has_notes {
-            let lines = counted(self.n_skipped, "line");
-            note(format_args!("{lines} without column {column} skipped"));
-        }
-        if let Some(file) = self.quoted_in.filter(|_| self.has_notes) {
-            let delimiter = if rule.delimiter.is_none() { " --delimiter '\\t'" } else { "" };
-            note(format_args!(
-                "{}: quotes around column {column} are part of the key (if this is CSV, give --csv{delimiter})",
-                self.input.name(file)
-            ));
-        }
-        if self.n_crs > 0 {
-            let place = if self.input.rule.column.is_some() { "last field" } else { "key" };
-            let verb = if self.n_crs == 1 { "ends" } else { "end" };
-            note(format_args!(
-                "{}: {} {verb} with CR LF, and the CR is part of the {place} (exclude it with --crlf)",
-                self.input.name(self.first_cr),
-                counted(self.n_crs, "line")
-            ));
+        if self.has_notes {
+            self.notes.print(self.input);
         }
     }
 
@@ -564,7 +638,7 @@ impl<'a> Reader<'a> {
     }
 
     fn open_next(&mut self) -> Result<bool> {
-        let Some(file) = self.input.files.get(self.to_open) else { return Ok(false) };
+        let Some(file) = self.input.files[..self.end].get(self.to_open) else { return Ok(false) };
         let name = self.input.name(self.to_open);
         self.to_open += 1;
         let failed = |error: io::Error| io_error(&name, &error);

@@ -1,5 +1,5 @@
-//! `bloomline` on the command line. `filters` has the commands on filters of keys, and `states` has `dedup` and `grow`.
-//! Neither folder imports from its neighbour. Each subcommand has a file, but `completions` and `man` share `shell.rs`.
+//! `bloomline` on the command line. `filters` has the commands on filters of keys, `states` has `dedup` and `grow`, and
+//! `indexes` has `index` and `find`. No folder imports from its neighbours. Each subcommand has a file, but `completions` and `man` share `shell.rs`.
 #![deny(unsafe_code)]
 
 mod csv;
@@ -15,6 +15,7 @@ mod shell;
 mod signals;
 mod state;
 mod streams;
+mod words;
 
 mod filters {
     pub mod build;
@@ -26,6 +27,11 @@ mod filters {
     pub mod info;
     pub mod merge;
     pub mod plan;
+}
+
+mod indexes {
+    pub mod find;
+    pub mod index;
 }
 
 mod states {
@@ -41,10 +47,11 @@ use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use filters::{build, check, estimate, fold, info, merge, plan};
+use indexes::{find, index};
 use output::{Printer, is_pipe_closed};
 use states::{dedup, grow};
 
-/// Drop repeated lines; build and query Bloom filters of lines
+/// Drop repeated lines; find files by their words; build and query Bloom filters
 #[derive(Parser)]
 #[command(
     name = "bloomline",
@@ -53,10 +60,12 @@ use states::{dedup, grow};
     after_long_help = "\
 `bloomline help COMMAND` describes each command. Exit status: 0 on
 success; 2 on error, with one line on standard error; 1 from check if it
-selected no line, as from grep.
+selected no line and from find if it found no file, as from grep.
 
 Examples:
   bloomline dedup log.txt                  each distinct line once
+  bloomline index --words -o i *.log.gz    an index over files
+  bloomline find i 10.20.30.40             the files that may have it
   bloomline build -o keys.bloom keys.txt   a filter of the lines
   bloomline check keys.bloom lines.txt     lines possibly among keys.txt
   bloomline plan --keys 1e9 --fpr 1%       how large is such a filter?"
@@ -70,6 +79,11 @@ struct Arguments {
 enum Command {
     Dedup(dedup::Arguments),
     Grow(grow::Arguments),
+    #[command(mut_arg("output", |arg| arg.help("Index to write, or to update if it is there")))]
+    #[command(mut_arg("files", |arg| arg.help("Files to index, plain, gzip or zstd")))]
+    #[command(mut_arg("replace_state", |arg| arg.hide(true)))]
+    Index(index::Arguments),
+    Find(find::Arguments),
     Build(build::Arguments),
     Check(check::Arguments),
     Plan(plan::Arguments),
@@ -130,9 +144,11 @@ fn remedy(error: &Error) -> &'static str {
 
 fn run(arguments: Arguments) -> Result<ExitCode> {
     match arguments.command {
-        // These two have exit statuses of their own.
+        // These have exit statuses of their own.
         Command::Check(arguments) => return check::run(&arguments),
         Command::Dedup(arguments) => return dedup::run(&arguments),
+        Command::Find(arguments) => return find::run(&arguments),
+        Command::Index(arguments) => index::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Build(arguments) => build::run(&arguments),
         Command::Grow(arguments) => grow::run(&arguments),

@@ -1,10 +1,10 @@
 //! Progress bars on standard error.
 #![forbid(unsafe_code)]
 
-use std::cell::Cell;
 use std::fmt;
 use std::io::{self, IsTerminal, Read};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use indicatif::{
@@ -20,7 +20,7 @@ static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 pub struct Progress {
     bar: ProgressBar,
     /// Whether it is still to be drawn. It is not in the first half second, in which many commands end.
-    is_waiting: Cell<bool>,
+    is_waiting: AtomicBool,
 }
 
 /// The time left. It is not shown in the first second, because it would be a guess.
@@ -34,10 +34,10 @@ impl Progress {
     /// `total` is in bytes. Without it, the bytes done are shown, but no time left.
     pub fn new(doing: &'static str, total: Option<u64>, quiet: bool) -> Self {
         if quiet || !io::stderr().is_terminal() {
-            return Self { bar: ProgressBar::hidden(), is_waiting: Cell::new(false) };
+            return Self { bar: ProgressBar::hidden(), is_waiting: AtomicBool::new(false) };
         }
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden()).with_prefix(doing);
-        Self { bar, is_waiting: Cell::new(true) }
+        Self { bar, is_waiting: AtomicBool::new(true) }
     }
 
     pub fn add(&self, done: u64) {
@@ -59,10 +59,10 @@ impl Progress {
     }
 
     fn draw(&self) {
-        if !self.is_waiting.get() || self.bar.elapsed() < Duration::from_millis(500) {
+        let is_time = self.is_waiting.load(Relaxed) && self.bar.elapsed() >= Duration::from_millis(500);
+        if !is_time || !self.is_waiting.swap(false, Relaxed) {
             return;
         }
-        self.is_waiting.set(false);
         let template = match self.bar.length() {
             None => "{prefix} {bytes} {msg}",
             Some(_) => "{prefix} {wide_bar} {percent:>3} % {msg}{eta_later}",

@@ -318,7 +318,7 @@ fn commands(place: &Place) -> Vec<String> {
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let commands = commands.map_while(|line| line.split_whitespace().next());
     let commands: Vec<_> = commands.filter(|&command| command != "help").map(str::to_owned).collect();
-    assert_eq!(commands.len(), 11, "{commands:?}");
+    assert_eq!(commands.len(), 13, "{commands:?}");
     commands
 }
 

@@ -223,6 +223,11 @@ with --raw => bloomline dedup mark => bloomline dedup --raw mark
 `bloomline build` => bloomline info few => bloomline build -q -o n few; bloomline info n
 that `bloomline build` made => bloomline fold -o n --factor 1 g => bloomline fold -o n --factor 1 f
 as `bloomline build` makes it => bloomline check bank few => bloomline check f few
+with `bloomline find` => bloomline check index few => bloomline find index 10
+with `bloomline index` => bloomline find f 10 => bloomline index -q -o n ten; bloomline find n 10
+see `bloomline help index` => bloomline find index ' ' => bloomline help index; bloomline find index 10
+give -0 => bloomline find newline 10 => bloomline find -0 newline 10
+omit --fpr => bloomline index --words --fpr 1% -o index ten => bloomline index --words -o index ten
 omit --plot => bloomline info --plot p.svg g => bloomline info g
 omit --plot => bloomline plan --keys 1 --bytes 1GB --plot p.svg => bloomline plan --keys 1 --bytes 1GB
 give --fpr => bloomline fold -o n f => bloomline fold -o n --fpr 50% f
@@ -263,7 +268,8 @@ fn what_a_text_names_helps() {
 const PREPARED: &str = "seq 10 99 >ten; bloomline dedup -q --state g few; bloomline dedup -q --integers --state i ten; \
     build='bloomline build -q -o'; $build f few; $build h --keys 900 few; $build same --keys 900 few; \
     $build large --keys 9000 few; $build three --fpr 1e-9 few; $build prime --bits-per-key 9.2 more; \
-    $build folds --keys 2000 few; \
+    $build folds --keys 2000 few; bloomline index -q --words -o index ten; cp ten 'ten\n'; \
+    bloomline index -q -o newline 'ten\n'; \
     printf '\\037\\213\\010ant' >gzip; printf BZh91AY'&SY' >bzip2; printf '\\357\\273\\277ant\\n' >mark; \
     printf '\\377\\376a\\0n\\0t\\0\\n\\0' >utf16";
 

@@ -94,7 +94,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         Content::Scalable(filter) | Content::State(State { filter: Filter::Growing(filter), .. }) => {
             lookup!(filter)
         }
-        other => return Err(file.cannot(&other, "be queried", "a filter, as `bloomline build` makes it")),
+        other => {
+            return Err(file.cannot(&other, "be queried", "give a filter, as `bloomline build` makes it"));
+        }
     };
     // Like grep -c, which counts the lines of each of several files.
     let counts_files = json || count && input.files.len() > 1;

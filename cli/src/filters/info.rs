@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result, ensure};
-use bloomline::bank::BankView;
+use bloomline::bank::{BankView, IndexView};
 use bloomline::variants::{Frontier, ScalableBloomFilter};
 use bloomline::{BloomFilter, BloomView, KeyEstimate, StandaloneFooter};
 use bloomline_chart::{Axis, Chart, Line, ORANGE};
@@ -28,9 +28,9 @@ reported on standard error, and the others are described; the exit
 status is then 2. With `--plot -`, only the chart is printed.
 
 With --json, each file has an object. Its fields depend on the kind:
-  all              file, bytes, kind, is_intact, seed
-  all but bank     false_positive_rate (of the bits set now)
-  all but frontier k
+  all              file, bytes, kind, is_intact
+  all but index    seed, k (not frontier), false_positive_rate (of the
+                   bits set now; not bank)
   blocked, standard, counting, and a state that does not grow:
                    fill_ratio, known_keys (null if not counted),
                    estimated_keys (null if too many), standard_error,
@@ -41,6 +41,8 @@ With --json, each file has an object. Its fields depend on the kind:
   scalable         modules, blocks, filters, inserted_keys,
                    initial_capacity, requested_false_positive_rate
   bank             blocks (of each slot), slots, known_keys (of each)
+  index            files, banks, key_options, known_keys (of each file, in
+                   sum), requested_false_positive_rate
   state            modules, blocks, keys, capacity, is_growing,
                    key_options (null if not recorded),
                    requested_false_positive_rate; if it grows, filters
@@ -155,6 +157,7 @@ impl<'a> About<'a> {
             Content::State(_) => ", of fixed size",
             Content::Frontier(_) => ": a queue, and a filter of all items ever accepted",
             Content::Bank(_) => ": one lookup for many filters",
+            Content::Index(_) => ": one lookup for many files",
         };
         about.fact("kind", format!("{text}{more}"), "kind", kind);
         let short =
@@ -192,6 +195,7 @@ impl<'a> About<'a> {
             Content::State(state) => about.state(bytes, state)?,
             Content::Frontier(frontier) => about.frontier(frontier),
             Content::Bank(bank) => about.bank(bank),
+            Content::Index(index) => about.index(index),
         }
         if let Some(fpr) = about.fpr {
             about.fact("FPR", percent(fpr), "false_positive_rate", fpr);
@@ -298,6 +302,25 @@ impl<'a> About<'a> {
         self.set("known_keys", keys);
     }
 
+    fn index(&mut self, index: &IndexView<&[u8]>) {
+        let footer = index.footer();
+        let (files, banks) = (footer.files(), footer.ranges(0).count());
+        self.fact(
+            "files",
+            format!("{} in {}", grouped(files as u64), counted(banks as u64, "bank")),
+            "files",
+            files,
+        );
+        self.set("banks", banks);
+        self.fact("key options", footer.rule().into(), "key_options", footer.rule());
+        let keys: Option<u64> = (0..files).map(|file| index.known_keys(file)).sum();
+        let text =
+            keys.map_or("not known of all files".into(), |keys| format!("{} in all files", grouped(keys)));
+        self.fact("distinct keys", text, "known_keys", keys);
+        self.checksum();
+        self.requested_fpr(footer.fpr());
+    }
+
     fn shape(&mut self, size: String, k: u32) {
         self.k = k;
         self.fact("shape", format!("{size}, k = {k}"), "k", k);
@@ -314,6 +337,10 @@ impl<'a> About<'a> {
 
     fn seed(&mut self, seed: u64) {
         self.fact("seed", seed.to_string(), "seed", seed);
+        self.checksum();
+    }
+
+    fn checksum(&mut self) {
         let verdict = if self.damage.is_none() { "valid" } else { "INVALID: the file is damaged" };
         self.row("checksum", verdict.into());
     }

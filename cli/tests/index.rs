@@ -1,0 +1,470 @@
+//! An index over files, as its users make, update and ask it.
+#![cfg(unix)]
+#![forbid(unsafe_code)]
+
+mod common;
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::thread::sleep;
+use std::time::{Duration, SystemTime};
+
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::json;
+
+use common::{Place, gzip, lines, stderr, stdout};
+
+/// Writes a file that was last changed this number of seconds ago.
+fn write(place: &Place, name: &str, bytes: impl AsRef<[u8]>, age: u64) {
+    let path = place.write(name, bytes);
+    let time = SystemTime::now() - Duration::from_secs(age);
+    File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+}
+
+/// Three files of logs, one of them compressed, and an index of their words at so low a rate that no other is found.
+fn logs() -> Place {
+    let place = Place::new();
+    write(&place, "b.log", "10.0.0.1:80 GET /a user=bob@example.com\n", 60);
+    write(&place, "a.log.gz", gzip("10.0.0.1 PUT www.example.com..\n-x-y- é"), 60);
+    write(&place, "c.log", "", 60);
+    place.run("index --words --fpr 1e-7 -o i b.log c.log a.log.gz").success();
+    place
+}
+
+/// What `find` prints, of which the status tells the same.
+#[track_caller]
+fn finds(place: &Place, arguments: &str, names: &str) {
+    let found = place.run(format!("find {arguments}")).code(i32::from(names.is_empty())).stderr("");
+    assert_eq!(stdout(&found), names.split_whitespace().map(|name| format!("{name}\n")).collect::<String>());
+}
+
+#[track_caller]
+fn says(place: &Place, line: &str, text: &str) {
+    place.run(line).success().stdout("").stderr(contains(text));
+}
+
+#[test]
+fn files_are_found_by_their_words() {
+    let place = logs();
+    for (keys, names) in [
+        ("10.0.0.1", "a.log.gz b.log"),
+        ("80", "b.log"),
+        ("www.example.com", "a.log.gz"),
+        ("example.com", "b.log"), // a part of a word is none
+        ("0.0.1", ""),
+        ("x-y", "a.log.gz"),
+        ("é", "a.log.gz"),
+        ("bob PUT", ""),
+        ("10.0.0.1 PUT", "a.log.gz"),
+        ("--any bob PUT", "a.log.gz b.log"),
+        ("--any bob nobody", "b.log"),
+        // All words of a key count, with --any too.
+        ("bob@example.com", "b.log"),
+        ("' /bob@www.example.com '", ""),
+        ("--any 'bob www.example.com' GET", "b.log"),
+    ] {
+        finds(&place, &format!("i {keys}"), names);
+    }
+    place.run("find -0 i 10.0.0.1").success().stdout("a.log.gz\0b.log\0");
+    place.run("find -0 i nobody").code(1).stdout("");
+    place.sh("$b find - 80 <i").success().stdout("b.log\n");
+    place.refuses("find i -- --", &["\"--\": has no word (see `bloomline help index`"]);
+    place.sh("$b find i 80 >/dev/full").code(2).stderr(contains("No space left"));
+}
+
+/// More than is read at a time, in one line and in members, so that words are cut anywhere.
+#[test]
+fn words_are_found_wherever_reads_end() {
+    let place = Place::new();
+    let words: Vec<_> = (0..60_000).map(|i| format!("{:012x}", bloomline::mix(i) >> 16)).collect();
+    let text = words.join("/");
+    write(&place, "plain", &text, 60);
+    write(&place, "members", text.as_bytes().chunks(77_777).flat_map(gzip).collect::<Vec<_>>(), 60);
+    write(&place, "marked", ["\u{feff}", &text].concat(), 60);
+    place.run("index --words --fpr 1e-7 -o i plain members marked").success();
+    for words in words.chunks(4000) {
+        finds(&place, &format!("i {}", words.join(" ")), "marked members plain");
+    }
+    for words in words.chunks(4000) {
+        let halves: Vec<_> = words.iter().map(|word| &word[6..]).collect();
+        finds(&place, &format!("--any i {}", halves.join(" ")), "");
+    }
+}
+
+#[test]
+fn the_rate_is_as_requested() {
+    let place = Place::new();
+    let names: Vec<_> = (0..2000).map(|i| format!("{i:04}")).collect();
+    names.iter().zip(0..).for_each(|(name, i)| write(&place, name, lines(100 * i..100 * i + 100), 60));
+    let all = names.join(" ");
+    for (fpr, range) in [("--fpr 5%", 50..2100), ("", 0..80)] {
+        place.run(format!("index -q {fpr} -o i {all}")).success();
+        let absent = lines(1_000_000..1_000_020);
+        let found: usize =
+            absent.lines().map(|line| stdout(&place.run(format!("find i '{line}'"))).lines().count()).sum();
+        assert!(range.contains(&found), "{fpr}: {found} of 40,000");
+        place.remove("i");
+    }
+}
+
+#[test]
+fn only_what_has_changed_is_read_again() {
+    let place = logs();
+    let index = "index --words -o i a.log.gz b.log c.log";
+    let before = place.read("i");
+    says(&place, index, "i: 3 files (0 read), 12 keys, ");
+    assert!(place.read("i") == before);
+    // Not read: of the same size and time, with other words.
+    let time = fs::metadata(place.path("b.log")).unwrap().modified().unwrap();
+    let other = "10.9.9.9:80 GET /a user=bob@example.com\n";
+    let file = place.write("b.log", other);
+    let set = |time| File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
+    set(time);
+    says(&place, index, "(0 read)");
+    finds(&place, "i 10.9.9.9", "");
+    // Of another time, by the least that a file system stores.
+    set(time - Duration::from_secs(2));
+    says(&place, index, "(1 read)");
+    finds(&place, "i 10.9.9.9", "b.log");
+    finds(&place, "i 10.0.0.1", "a.log.gz");
+    set(time);
+    says(&place, index, "(1 read)");
+    // Of another size.
+    place.write("b.log", "GET");
+    set(time);
+    says(&place, index, "(1 read)");
+    finds(&place, "i GET", "b.log");
+    finds(&place, "i bob", "");
+    // A new file, one that is not named any more, and one that is not there any more.
+    write(&place, "d.log", "cat", 60);
+    place.remove("c.log");
+    says(&place, "index --words -o i d.log c.log b.log", "i: 2 files (1 read, 2 gone), 2 keys, ");
+    finds(&place, "--any i GET cat PUT", "b.log d.log");
+    // As an index that is made at once.
+    place.run("index -q --words --fpr 1e-7 -o j b.log d.log").success();
+    assert!(place.read("i") == place.read("j"));
+    // All are gone, and come again.
+    place
+        .feed("index --words -o i --files0-from -", "")
+        .success()
+        .stderr(contains("i: 0 files (0 read, 2 gone)"));
+    finds(&place, "i GET", "");
+    says(&place, "index --words -o i d.log b.log", "i: 2 files (2 read), ");
+    assert!(place.read("i") == place.read("j"));
+}
+
+/// Another change in the same tick of the clock cannot be seen.
+#[test]
+fn what_has_just_changed_is_read_again() {
+    let place = Place::new();
+    let index = "index -o i a";
+    for age in [0, 1] {
+        write(&place, "a", "ant\n", age);
+        place.run(index).success();
+        let time = fs::metadata(place.path("a")).unwrap().modified().unwrap();
+        let file = place.write("a", "bee\n");
+        File::options().write(true).open(file).unwrap().set_modified(time).unwrap();
+        says(&place, index, "(1 read)");
+        finds(&place, "i bee", "a");
+    }
+    sleep(Duration::from_millis(2500));
+    says(&place, index, "(1 read)");
+    says(&place, index, "(0 read)");
+}
+
+#[test]
+fn the_options_are_those_of_the_index() {
+    let place = logs();
+    let files = "a.log.gz b.log c.log";
+    for (options, texts) in [
+        ("", "i: made of words, not of lines (give the same options, or remove it"),
+        ("--crlf", "not of lines --crlf (give the same options"),
+        ("--words --fpr 1%", "i: made for an FPR of 1e-7, not 1% (omit --fpr"),
+    ] {
+        place.refuses(format!("index -o i {options} {files}"), &[texts]);
+    }
+    says(&place, &format!("index --words --fpr 1e-7 -o i {files}"), "(0 read)");
+    place.refuses(format!("index --words --null -o j {files}"), &["cannot be used with"]);
+    place.refuses(format!("index --words --column 2 -o j {files}"), &["cannot be used with"]);
+}
+
+/// What is recorded of options is how `find` understands its keys.
+#[test]
+fn keys_are_found_by_the_rule_of_the_index() {
+    let place = Place::new();
+    let csv = "id,url\r\n042,\"x,y\"\r\n7,z\r\n";
+    for (text, options, rule, found, absent) in [
+        ("ant bee\ncat\n", "", "lines", "'ant bee'", "ant"),
+        ("ant bee\r\ncat\r\n", "--crlf", "lines --crlf", "'ant bee'", "'ant bee\r'"),
+        ("ant\nbee\0cat\0", "-0", "lines --null", "'ant\nbee'", "ant"),
+        ("042\n+7\n", "--integers", "lines --integers", "42 042", "8"),
+        ("-1\n", "--integers", "lines --integers", "18446744073709551615", "1"),
+        ("antbee", "--length 3", "lines --length 3", "ant bee", "ntb"),
+        (csv, "--csv --column url", "lines --csv --column url", "x,y z", "url"),
+        (csv, "--csv --column 2 --delimiter ,", "lines --csv --column 2", "url x,y", "7"),
+        ("a\t1\n", "--column 2 --delimiter '\\t'", "lines --column 2", "1", "a"),
+        ("a'1\n", "--column 2 --delimiter \"'\"", "lines --column 2 --delimiter \"'\"", "1", "a"),
+        ("a\\1\n", "--column 2 --delimiter '\\'", "lines --column 2 --delimiter '\\'", "1", "a"),
+        (
+            "a b\tc\n1\t2\n",
+            "--csv --column 'a b' --delimiter '\\t'",
+            "lines --csv --column 'a b' --delimiter '\\t'",
+            "1",
+            "2",
+        ),
+        ("--x,y\n1,2\n", "--csv --column=--x", "lines --csv --column=--x", "1", "2"),
+        ("ant bee\ncat\n", "--words", "words", "ant bee cat", "'ant dog'"),
+    ] {
+        write(&place, "f", text, 60);
+        place.run(format!("index -q --fpr 1e-7 {options} -o i f")).success();
+        assert_eq!(place.json("info --json i")["key_options"], rule);
+        finds(&place, &format!("i {found}"), "f");
+        finds(&place, &format!("i {absent}"), "");
+        says(&place, &format!("index {options} -o i f"), "(0 read)");
+        place.remove("i");
+    }
+}
+
+/// Nothing is written then, and what was there stays.
+#[test]
+fn files_that_cannot_be_read_leave_the_index() {
+    let place = logs();
+    fs::create_dir(place.path("dir")).unwrap();
+    write(&place, "locked", "ant", 60);
+    fs::set_permissions(place.path("locked"), fs::Permissions::from_mode(0o0)).unwrap();
+    write(&place, "cut.gz", &gzip(lines(0..9999))[..9999], 60);
+    write(&place, "lines", "ant\n", 60);
+    place.run("build -q -o filter lines").success();
+    place.sh("mkfifo pipe").success();
+    for (files, texts) in [
+        ("b.log missing", &["missing: No such file or directory (check the path)"][..]),
+        ("dir", &["dir: ", "irectory (name a file)"]),
+        ("pipe", &["pipe: not a regular file, so nothing tells if it changes (omit it)"]),
+        ("b.log cut.gz", &["cut.gz: cannot be decompressed: "]),
+        ("filter", &["filter: a filter, not lines ("]),
+        ("i b.log", &["i: is an input, and the index would replace it (choose another output)"]),
+        ("b.log -", &["standard input: has no name to be found by (name files)"]),
+        ("", &["standard input: has no name to be found by (name files)"]),
+    ] {
+        place.refuses(format!("index --words -o i {files}"), texts);
+    }
+    if File::open(place.path("locked")).is_err() {
+        place.refuses("index --words -o i locked", &["locked: Permission denied (change its mode"]);
+    }
+    place.remove("locked"); // so that its mode does not hide changes from the next comparison
+    for column in ["2", "3 b.log"] {
+        place.refuses(format!("index --column {column} -o j lines"), &["line 1 has no column"]);
+    }
+    // What is not an index is not replaced, such as the first of `-o *.log`.
+    for output in ["b.log", "filter", "c.log"] {
+        let text = format!("{output}: is not an index, or was cut short (remove it, or name another file)");
+        place.refuses(format!("index --words -o {output} lines"), &[&text]);
+    }
+    // A damaged file is not taken over.
+    let index = place.read("i");
+    for at in (0..index.len()).step_by(7) {
+        place.damage("i", at, "damaged");
+        place.refuses("index --words -o damaged b.log", &["damaged: "]);
+    }
+    place.write("damaged", &index[8..]);
+    place.refuses("index --words -o damaged b.log", &["damaged: "]);
+    assert!(place.read("i") == index);
+}
+
+#[test]
+fn names_are_as_given() {
+    let place = Place::new();
+    fs::create_dir(place.path("sub")).unwrap();
+    let odd = OsStr::from_bytes(b"sub/\xff \"odd\"");
+    fs::write(place.directory().join(odd), "ant\n").unwrap();
+    for name in ["sub/b", "-dashed", "a"] {
+        write(&place, name, "ant\n", 60);
+    }
+    // In the order of their bytes, and once.
+    let list = "{ printf 'sub/b\\0./sub/../a\\0sub/b\\0'; find sub -name '*odd*' -print0; }";
+    place.sh(format!("{list} | $b index -q -o i --files0-from -")).success();
+    let names = [&b"./sub/../a\0sub/b\0"[..], odd.as_bytes(), b"\0"].concat();
+    assert!(place.run("find -0 i ant").success().get_output().stdout == names);
+    let names: Vec<_> = names.iter().map(|&byte| if byte == 0 { b'\n' } else { byte }).collect();
+    assert!(place.run("find i ant").success().get_output().stdout == names);
+    place.sh("$b find -0 i ant | xargs -0 grep -hx ant | wc -l").success().stdout(contains("3"));
+    place.run("index -q -o j -- -dashed").success();
+    finds(&place, "j ant", "-dashed");
+    // A newline would make two names of one.
+    write(&place, "new\nline", "bee\n", 60);
+    place.run("index -q -o k 'new\nline' a").success();
+    place.refuses(
+        "find k bee",
+        &["k: the name \"new\\nline\" has a newline (give -0, and also to what reads"],
+    );
+    place.run("find -0 k bee").success().stdout("new\nline\0");
+    finds(&place, "k ant", "a");
+}
+
+#[test]
+fn other_commands_say_what_an_index_is_for() {
+    let place = logs();
+    write(&place, "lines", "ant\n", 60);
+    place.run("build -q -o f lines").success();
+    for (line, text) in [
+        ("check i lines", "i: a file index cannot be queried"),
+        ("check --no-verify i lines", "i: a file index cannot be queried"),
+        ("merge -o g i f", "i: a file index cannot be merged"),
+        ("merge -o g f i", "i: a file index cannot be merged"),
+        ("estimate f i", "i: a file index cannot be compared"),
+        ("fold --factor 2 -o g i", "i: a file index, not a blocked filter"),
+        ("build --like i -o g lines", "i: a file index, not a blocked filter"),
+        ("grow -o g i", "i: a file index, not a blocked filter"),
+    ] {
+        place.refuses(line, &[text, "(look up keys in it with `bloomline find`)"]);
+    }
+    place.refuses("dedup --state i lines", &["i: not a state of dedup"]);
+    place.refuses("find f ant", &["f: a blocked filter, not an index (make one with `bloomline index`)"]);
+    place.refuses("find lines ant", &["lines: not a bloomline file"]);
+    place.refuses("info --plot p.svg i", &["(omit --plot)"]);
+    let info = place.json("info --json i");
+    let fields = [
+        ("kind", json!("index")),
+        ("files", json!(3)),
+        ("known_keys", json!(12)),
+        ("key_options", json!("words")),
+        ("requested_false_positive_rate", json!(1e-7)),
+        ("is_intact", json!(true)),
+        ("bytes", json!(place.read("i").len())),
+    ];
+    for (field, value) in fields {
+        assert_eq!(info[field], value, "{field}");
+    }
+    let help = place.prints("help info");
+    assert!(info.as_object().unwrap().keys().all(|field| help.contains(field.as_str())), "{info}");
+    let text = place.prints("info i");
+    for text_of in
+        ["files            3 in ", "key options      words\n", "distinct keys    12 in all files\n"]
+    {
+        assert!(text.contains(text_of), "{text}");
+    }
+    // By another program, which alone knows what its keys are.
+    let mut builder = bloomline::bank::IndexBuilder::with_fpr(0.01).unwrap().with_rule("ids").unwrap();
+    let filter = builder.filter_builder().finish().unwrap();
+    builder.insert("a", Default::default(), filter).unwrap();
+    place.write("other", builder.to_standalone().unwrap());
+    place.refuses("find other ant", &["other: ", "by a rule of another program: \"ids\" (ask that program)"]);
+}
+
+/// An error, or all files that have the key.
+#[test]
+fn damage_hides_no_file() {
+    let place = Place::new();
+    write(&place, "a", lines(0..3000), 60);
+    write(&place, "b", lines(2000..5000), 60);
+    place.run("index -q -o i a b").success();
+    let (key, n_bytes, mut n_errors) = (lines(2500..2501), place.read("i").len(), 0);
+    let positions = (0..n_bytes).step_by(97);
+    for at in positions.clone() {
+        place.damage("i", at, "damaged");
+        let find = place.run(format!("find damaged {key}"));
+        match find.get_output().status.code() {
+            Some(0) => _ = find.stdout("a\nb\n"),
+            _ => {
+                n_errors += 1;
+                // As any other file if its magic bytes are damaged.
+                let text = contains("(rebuild it, or fetch it again)").or(contains("not a bloomline file"));
+                find.code(2).stdout("").stderr(text);
+            }
+        }
+        assert!(stderr(&place.run("info damaged").code(2)).starts_with("bloomline: damaged: "));
+    }
+    // Those of other blocks than the key's are not read.
+    assert!((5..positions.len()).contains(&n_errors), "{n_errors} of {}", positions.len());
+    place.write("cut", &place.read("i")[8..]);
+    place.refuses("find cut 80", &["cut: "]);
+}
+
+#[test]
+fn an_index_appears_whole_or_not_at_all() {
+    let place = Place::new();
+    write(&place, "a", lines(0..100_000), 60);
+    write(&place, "b", lines(0..9), 60);
+    place.run("index -q -o i b").success();
+    let (old, b) = (place.read("i"), ["a", "b", "i"]);
+    place.run("index -q -o j a b").success();
+    let new = place.read("j");
+    place.remove("j");
+    // The disk is full.
+    place
+        .sh("ulimit -f 100; $b index -o i a b")
+        .code(2)
+        .stderr(contains("i: File too large (free some space"));
+    assert!(place.read("i") == old && place.files() == b);
+    let (mut n_old, mut time) = (0, Duration::from_millis(300));
+    for signal in ["KILL", "TERM", "INT", "HUP"].iter().cycle().take(24) {
+        place.write("i", &old);
+        let mut child = place.start("index -q -o i a b");
+        sleep(time);
+        let status =
+            std::process::Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status();
+        assert!(status.is_ok());
+        child.wait().unwrap();
+        let found = place.read("i");
+        let is_old = found == old;
+        assert!(is_old || found == new, "{signal}");
+        n_old += usize::from(is_old);
+        time = if is_old { time * 13 / 10 } else { time * 7 / 10 };
+    }
+    assert!((1..24).contains(&n_old), "{n_old} of 24 ended in time");
+    place.run("index -q -o i a b").success();
+    assert!(place.read("i") == new && place.files() == b);
+}
+
+#[test]
+fn threads_and_the_order_of_files_do_not_matter() {
+    let place = Place::new();
+    let sizes = [1, 30_000, 9, 0, 5000, 300, 301, 77, 12_000, 2];
+    let names: Vec<_> = (0..sizes.len()).map(|i| format!("f{i}")).collect();
+    names.iter().zip(sizes).for_each(|(name, n)| write(&place, name, lines(0..n), 60));
+    place.run(format!("index -q -o i {}", names.join(" "))).success();
+    let mut reversed = names.clone();
+    reversed.reverse();
+    place.run(format!("index -q -o j {} f1", reversed.join(" "))).success();
+    assert!(place.read("i") == place.read("j"));
+    if place.shell("taskset -c 0 true").output().is_ok_and(|output| output.status.success()) {
+        place.remove("j");
+        place.sh(format!("taskset -c 0 $b index -q -o j {}", names.join(" "))).success();
+        assert!(place.read("i") == place.read("j"));
+    }
+    place.run(format!("index -q -o - {} >k", names.join(" "))).code(2); // >k is a name here
+    place.sh(format!("$b index -q -o - {} | cmp - i", names.join(" "))).success();
+}
+
+/// Memory is that of the distinct words.
+#[test]
+#[cfg(target_os = "linux")]
+fn repeats_use_no_memory() {
+    let place = Place::new();
+    let words = (0..1000).map(|i| format!("{i} ")).collect::<String>();
+    write(&place, "repeats", gzip(words.repeat(4000)), 60);
+    write(&place, "distinct", gzip((0..4_000_000).map(|i| format!("{i} ")).collect::<String>()), 60);
+    // In kB. Four million hashes have 32 MB.
+    let limited = "ulimit -d 30000; $b index -q --words -o i";
+    place.sh(format!("{limited} repeats")).success().stderr("");
+    assert!(!place.shell(format!("{limited} distinct")).output().unwrap().status.success());
+}
+
+#[test]
+fn a_note_names_the_first_file() {
+    let place = Place::new();
+    for name in ["a", "b", "c"] {
+        write(&place, name, if name == "a" { "ant\n" } else { "ant\r\nbee\r\n" }, 60);
+    }
+    let noted = stderr(&place.run("index -o i a b c").success());
+    assert!(
+        noted.starts_with("bloomline: b: 4 lines end with CR LF, and the CR is part of the key (exclude it"),
+        "{noted}"
+    );
+    assert_eq!(noted.lines().count(), 2, "{noted}");
+    place.run("index -q -o j a b c").success().stdout("").stderr("");
+    assert!(!stderr(&place.run("index --words -o k a b c").success()).contains("CR LF"));
+}
