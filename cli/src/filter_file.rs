@@ -138,6 +138,11 @@ impl FilterFile {
         }
     }
 
+    /// The blocks of the filter in the file, or 0 if the file is not of the kind that `build` makes.
+    pub fn filter_blocks(&self) -> usize {
+        BloomView::from_standalone_unverified(self.bytes()).map_or(0, |view| view.n_blocks())
+    }
+
     /// The filter in the file, verified and in memory.
     pub fn filter(&self) -> Result<BloomFilter> {
         let view = self.view()?;

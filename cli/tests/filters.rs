@@ -305,7 +305,7 @@ fn a_quiet_check_stops_at_the_first_line() {
 #[test]
 fn filters_of_different_sizes_are_merged_and_compared() {
     let place = Place::new();
-    for (name, n_blocks, keys) in [("large", 240, 0..600), ("small", 60, 400..1000), ("odd", 90, 0..9)] {
+    for (name, n_blocks, keys) in [("large", 240, 0..600), ("small", 60, 400..1000), ("odd", 45, 0..9)] {
         place.write(name, blocks(n_blocks, keys).to_standalone());
     }
     let folds = contains("large: folded by 4, to the 60 blocks of small");
@@ -313,7 +313,10 @@ fn filters_of_different_sizes_are_merged_and_compared() {
         place
             .run(format!("merge -o both {order}"))
             .success()
-            .stderr(contains("both: FPR ").and(contains("folded").not()));
+            .stderr(contains("both: FPR ").and(contains("folded").not()))
+            .stderr(contains(
+                "small: its 60 blocks repeat 4 times in both, so estimates count its keys 4 times\n",
+            ));
         let mut both = blocks(240, 0..600);
         both.union_with(&blocks(60, 400..1000)).unwrap();
         assert_eq!(place.read("both"), both.to_standalone());
@@ -325,11 +328,19 @@ fn filters_of_different_sizes_are_merged_and_compared() {
         assert!([0, 1].map(keys).iter().all(|keys| (550..650).contains(keys)), "{text}");
         assert!((950..1050).contains(&keys(2)) && (150..250).contains(&keys(3)), "{text}");
     }
-    place.run("merge -o both small large small").success();
+    place.run("merge -o both small large small").success().stderr(contains("large: ").not());
+    // Neither of 60 and 45 blocks is a multiple of the other, but 720 is of both.
+    place.write("largest", blocks(720, 0..9).to_standalone());
+    let orders = ["small odd largest", "odd largest small", "largest small odd"];
+    let merged = orders.map(|order| {
+        place.run(format!("merge -o both {order}")).success();
+        place.read("both")
+    });
+    assert!(merged.iter().all(|bytes| *bytes == merged[0]));
     place.write("k", BloomFilter::with_blocks(60, 7).unwrap().to_standalone());
     place.write("seed", BloomFilter::with_blocks(60, 6).unwrap().with_seed(9).unwrap().to_standalone());
     for (name, texts) in [
-        ("odd", ["90 blocks, k = 6", "60 blocks, k = 6"]),
+        ("odd", ["45 blocks, k = 6", "60 blocks, k = 6"]),
         ("k", ["60 blocks, k = 7", "60 blocks, k = 6"]),
         ("seed", ["seed 9", "seed 0"]),
     ] {
@@ -485,12 +496,12 @@ fn filters_of_several_modules_are_merged_folded_and_compared() {
     place.write("f", blocks(60, 0..9).to_standalone());
     place.write("two", of(2, 30, 4, 0..9));
     place.write("k", of(3, 60, 5, 0..9));
-    place.write("odd", of(3, 90, 4, 0..9));
+    place.write("odd", of(3, 45, 4, 0..9));
     for (name, shape) in [
         ("f", "60 blocks, k = 6"),
         ("two", "2 modules of 30 blocks, k = 4"),
         ("k", "3 modules of 60 blocks, k = 5"),
-        ("odd", "3 modules of 90 blocks, k = 4"),
+        ("odd", "3 modules of 45 blocks, k = 4"),
     ] {
         let why = format!("{name}: {shape}, cannot be combined with the 3 modules of 60 blocks, k = 4");
         for command in ["merge -o g", "estimate"] {

@@ -23,9 +23,9 @@ use crate::state::{Filter, FilterView, State, grow_command};
 Filters that build made must have the same modules, k and seed, so build
 them with the same --keys and --fpr, or with --like. The result is then,
 bit for bit, the filter of all their keys. If sizes differ, the largest
-must be a multiple of each, so give it first, and is the size of the
-result. The fewer blocks a filter has, the more its keys then raise the
-FPR, and the more often they count where keys are estimated.
+must be a multiple of each, and is the size of the result. The blocks of
+a smaller one are repeated, so each of its keys raises the FPR as several
+do, and `info` counts it several times.
 
 Scalable filters must have the same k and seed; the false-positive rate
 is at most the sum of those requested. States of dedup become a state,
@@ -54,12 +54,17 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let output = arguments.output.create(&arguments.filters)?;
     let progress = Progress::new("merging", total_bytes(&arguments.filters), arguments.output.quiet);
     let mut merged: Option<Merged> = None;
-    for path in &arguments.filters {
-        let file = FilterFile::open(path)?;
+    let mut files =
+        arguments.filters.iter().map(|path| FilterFile::open(path)).collect::<Result<Vec<_>>>()?;
+    // Two filters of 4 and 6 blocks unite in one of 12.
+    let largest =
+        files.iter().map(FilterFile::filter_blocks).enumerate().rev().max_by_key(|(_, blocks)| *blocks);
+    files[..=largest.map_or(0, |(at, _)| at)].rotate_right(1);
+    for file in &files {
         let content = file.verified()?;
         merged = Some(match merged {
-            None => Merged::new(&file, content)?,
-            Some(merged) => merged.with(&file, &content)?,
+            None => Merged::new(file, content)?,
+            Some(merged) => merged.with(file, &content)?,
         });
         progress.add(file.bytes().len() as u64);
     }
@@ -170,6 +175,15 @@ impl Merged {
         } else if !arguments.output.quiet {
             if let Some(sizing) = sizing {
                 folded.for_each(|(file, factor)| note_fold(file, factor, sizing, name_of(&files, sizing)));
+            }
+            for (file, theirs) in files.iter().filter_map(|(file, sizing)| Some((file, (*sizing)?))) {
+                let repeats = n_blocks / theirs.n_blocks();
+                if repeats > 1 {
+                    let blocks = numbers::blocks(theirs);
+                    note(format_args!(
+                        "{file}: its {blocks} repeat {repeats} times in {name}, so estimates count its keys {repeats} times"
+                    ));
+                }
             }
             let keys = format!("at most {}, ", counted(state.keys, "key"));
             let keys = if are_states { &keys } else { "" };
