@@ -60,7 +60,7 @@ index_bench() {
     export LC_ALL=C PATH=$built:$built/examples:$PATH
     scripts/cpu
     cd "$scratch"
-    archive logs "${FILES:-10000}"
+    command archive logs "${FILES:-10000}"
     find logs -type f -exec touch -d '1 hour ago' {} +
     find logs -type f -print0 >list
     elapsed "zcat" xargs -0 -a list zcat | wc -c
