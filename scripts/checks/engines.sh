@@ -6,6 +6,7 @@ engines() {
     step linted cargo test --locked --all-features
     step linted cargo run --quiet --locked --all-features --example slatedb_prefixes
     step linted cargo run --quiet --locked --all-features --example object_store
+    step linted cargo run --quiet --locked --all-features --example index
     step linted cargo bench --profile dev --quiet --locked --all-features --bench engines -- --quick --to "$scratch"
 }
 
