@@ -88,6 +88,11 @@ fn words_are_found_wherever_reads_end() {
     for words in words.chunks(4000) {
         finds(&place, &format!("i {}", words.join(" ")), "marked members plain");
     }
+    // Byte-order marks within a file are parts of words, also where a read begins.
+    let marked: Vec<_> = words.iter().map(|word| format!("\u{feff}{word}")).collect();
+    write(&place, "marks", marked.join("/"), 60);
+    place.run("index --words --fpr 1e-7 -o j marks").success();
+    marked[1..].chunks(4000).for_each(|words| finds(&place, &format!("j {}", words.join(" ")), "marks"));
     for words in words.chunks(4000) {
         let halves: Vec<_> = words.iter().map(|word| &word[6..]).collect();
         finds(&place, &format!("--any i {}", halves.join(" ")), "");
