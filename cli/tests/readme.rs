@@ -14,7 +14,7 @@ fn the_sessions_in_the_readme() {
     let place = Place::new();
     let programs = Path::new(program()).parent().expect("a directory");
     let examples = programs.join("examples");
-    assert!(examples.join("lines").exists(), "first, cargo build --example lines");
+    assert!(examples.join("archive").exists(), "first, cargo build --example lines --example archive");
     let run = |command: &str| {
         let paths = format!("PATH={}:{}:$PATH", programs.display(), examples.display());
         let output = place.shell(format!("{paths}; {{ {command}; }} 2>&1")).output().expect("a shell");
@@ -27,7 +27,7 @@ fn the_sessions_in_the_readme() {
     let files = blocks("sh\n").last().expect("the commands that make the files");
     files.lines().for_each(|command| assert_eq!(run(command), ""));
     let sessions: Vec<_> = blocks("console\n").flat_map(|session| session.split("$ ").skip(1)).collect();
-    assert_eq!(sessions.len(), 22);
+    assert_eq!(sessions.len(), 27);
     for step in sessions {
         let (command, expected) = step.split_once('\n').unwrap_or((step, ""));
         assert_eq!(run(command).trim_end(), expected.trim_end(), "{command}");

@@ -1,8 +1,8 @@
 # The command line:
 ## cli                         tests in release mode, where none is left out
 cli() {
-    # Its README's sessions use the example.
-    cargo build --release --quiet --example lines
+    # Its README's sessions use the examples.
+    cargo build --release --quiet -p bloomline-examples --example lines --example archive
     step cargo test -p bloomline-cli -p bloomline-chart -p bloomline-replace --release
 }
 

@@ -25,7 +25,7 @@ pub(super) const FILE_BYTES: usize = 24;
 pub struct FileVersion {
     /// Size in bytes.
     pub size: u64,
-    /// Time of the last change in nanoseconds since 1970.
+    /// Time of the last change in nanoseconds since 1970, `i64::MIN` if unknown.
     pub modified: i64,
 }
 
