@@ -135,6 +135,33 @@ fn a_range_of_another_index_is_an_error() {
     assert_eq!(found.count(), 70, "without a range every file is found");
 }
 
+/// Whichever bank is damaged. The files of the others are those that possibly have the key.
+#[test]
+fn each_damaged_range_is_an_error() {
+    let bytes = include_bytes!("golden/index-6-files.bin");
+    let footer = IndexFooter::read(bytes).unwrap();
+    let hash = footer.hash_key("absent");
+    let ranges: Vec<_> = footer.ranges(hash).map(|range| range.start as usize..range.end as usize).collect();
+    let mut found = SlotBitmap::new();
+    let intact = ranges.iter().map(|range| &bytes[range.clone()]);
+    assert_eq!(footer.find_in_ranges(hash, intact, &mut found), Ok(false));
+    for (damaged, files) in [&[1][..], &[2, 5], &[0, 3]].into_iter().enumerate() {
+        let mut bytes = bytes.to_vec();
+        bytes[ranges[damaged].start] ^= 1;
+        let ranges = ranges.iter().map(|range| &bytes[range.clone()]);
+        assert!(footer.find_in_ranges(hash, ranges, &mut found).is_err());
+        assert!(found.iter().eq(files.iter().copied()), "bank {damaged}: {found:?}");
+    }
+}
+
+#[test]
+fn long_names_share_what_a_byte_can_say() {
+    let names = [250, 255, 256, 300, 2_000].map(|n| ["a", "b"].map(|end| "n".repeat(n) + end));
+    let files: Files = names.concat().into_iter().map(|name| (name.into_bytes(), vec![])).collect();
+    let footer = IndexFooter::read(&index_of(&files).0).unwrap();
+    assert!((0..footer.files()).map(|file| footer.name(file)).eq(files.keys()));
+}
+
 #[test]
 fn arguments_out_of_range_are_errors() {
     let mut builder = IndexBuilder::with_fpr(0.01).unwrap();
