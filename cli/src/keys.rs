@@ -490,6 +490,10 @@ impl<'a> Reader<'a> {
     fn read(&mut self, chunk: &mut Chunk<'a>) -> Result<bool> {
         let rule = &self.input.rule;
         let mut filled = self.rest.len();
+        // First, because without memory for the buffer, this file is left for the next, and so the files end.
+        if self.open.is_none() && !self.open_next()? {
+            return Ok(false);
+        }
         self.grow(&mut chunk.buffer, filled.max(READ))?;
         chunk.buffer[..filled].copy_from_slice(&self.rest);
         self.rest.clear();

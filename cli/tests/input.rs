@@ -467,3 +467,19 @@ fn standard_input_is_read_once() {
     // A file that is redirected is opened again.
     place.sh("$b estimate /dev/stdin /dev/stdin <f").success();
 }
+
+/// The limit at which memory is short only for the reader depends on the build.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_reader_without_memory_ends() {
+    let place = Place::new();
+    place.write("keys", lines(0..9));
+    let refused = (4 << 10..20 << 10).step_by(128).filter(|limit| {
+        let dedup = format!("(ulimit -v {limit}; exec timeout 5 $b dedup -q keys) 2>&1 >out");
+        let found = place.shell(format!("{dedup} | grep -c 'no memory for a line'")).output().unwrap();
+        let found = String::from_utf8(found.stdout).unwrap();
+        assert!(["0\n", "1\n"].contains(&&found[..]), "{limit}: {found}");
+        found == "1\n"
+    });
+    assert!(refused.count() > 0);
+}
