@@ -401,9 +401,7 @@ macro_rules! combining_filter_class {
             $(#[$doc])*
             $Class over $Filter $(, opened by $read_file)?, sized by $size, {
                 fn __or__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
-                    let union = self.copy(other.py())?;
-                    union.unite(other.py(), other.get())?;
-                    Ok(union)
+                    self.combined(other, Self::unite)
                 }
 
                 fn __ior__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
@@ -418,9 +416,7 @@ macro_rules! combining_filter_class {
                 }
 
                 fn __and__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
-                    let common = self.copy(other.py())?;
-                    common.intersect(other.py(), other.get())?;
-                    Ok(common)
+                    self.combined(other, Self::intersect)
                 }
 
                 fn __iand__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
@@ -438,6 +434,21 @@ macro_rules! combining_filter_class {
         }
 
         impl $Class {
+            /// A copy of this filter combined with the other, or if that has a multiple of the blocks, a copy of that.
+            fn combined(
+                &self,
+                other: &Bound<'_, Self>,
+                combine: fn(&Self, Python<'_>, &Self) -> PyResult<()>,
+            ) -> PyResult<Self> {
+                let (py, other) = (other.py(), other.get());
+                let [ours, theirs] = [self, other].map(|it| it.filter.quickly(py, <$Filter>::byte_len));
+                let is_larger = theirs > ours && theirs.is_multiple_of(ours);
+                let (larger, smaller) = if is_larger { (other, self) } else { (self, other) };
+                let combined = larger.copy(py)?;
+                combine(&combined, py, smaller)?;
+                Ok(combined)
+            }
+
             fn unite(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
                 self.filter.combine(py, &other.filter, |ours, theirs| {
                     ours.union_with(theirs).map_err(mismatch_error)?;
