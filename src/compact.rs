@@ -73,8 +73,8 @@ fn read_modules(bytes: &[u8]) -> Result<(Lanes<'_>, ProbeCount), Error> {
     let k = probe_count(trailer, MODULES_FORM)?;
     let n_modules = usize::from(n_modules);
     if !(2..=MOST_MODULES).contains(&n_modules) {
-        let text = "compact bytes of several modules cannot have {}: they are damaged, or a faulty or newer program wrote \
-                    them";
+        let text = "in compact bytes, the number of modules cannot be {}: they are damaged, or a faulty or newer program \
+                    wrote them";
         return Err(Error::damaged(text, [n_modules as u64]));
     }
     Ok((Lanes::Blocks(Modules::new(blocks, n_modules).ok_or_else(length)?), k))

@@ -4,7 +4,7 @@ mod common;
 
 use bloomline::sstable::FilterPolicy;
 use bloomline::{BloomView, Sizing};
-use common::errors::{Refusal, impossible, wrong_length, wrong_trailer};
+use common::errors::{Refusal, impossible_modules, wrong_length, wrong_trailer};
 
 fn policy() -> FilterPolicy {
     FilterPolicy::with_bits_per_key(10.0).unwrap()
@@ -125,8 +125,8 @@ fn damaged_modules_are_an_error_and_possibly_present() {
     let with_end = |end: [u8; 2]| [&filter[..filter.len() - 2], &end].concat();
     for (bytes, error) in [
         (with_end([2, trailer ^ 0x10]), wrong_trailer(trailer ^ 0x10)),
-        (with_end([1, trailer]), impossible("number of modules", 1)),
-        (with_end([17, trailer]), impossible("number of modules", 17)),
+        (with_end([1, trailer]), impossible_modules(1)),
+        (with_end([17, trailer]), impossible_modules(17)),
         (with_end([2, trailer])[64..].to_vec(), wrong_length(filter.len() - 64)),
         (filter[..filter.len() - 1].to_vec(), wrong_trailer(2)),
         (filter[1..].to_vec(), wrong_trailer(trailer)),

@@ -65,7 +65,8 @@ texts! {
     impossible(field: &str, found: u64):
         "the footer's {field} cannot be {found}: a faulty or newer program wrote the filter";
     impossible_modules(found: u8):
-        "compact bytes of several modules cannot have {found}: they are damaged, or a faulty or newer program wrote them";
+        "in compact bytes, the number of modules cannot be {found}: they are damaged, or a faulty or newer program wrote \
+         them";
     wrong_size(stored: u64, unit: &str, found_bytes: usize):
         "the footer's size of {stored} {unit} does not match the {found_bytes} bytes before it: the bytes were cut or \
          joined";

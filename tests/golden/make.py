@@ -961,7 +961,7 @@ def damaged_compact(one, two):
             says = f"not 0x{trailer:x}: the bytes were cut"
             yield data, f"trailer {trailer:#x}", put(data, -1, bytes([trailer])), says, "Unrecognized"
     for n_modules in (0, 1, 17):
-        yield two, f"{n_modules} modules", put(two, -2, bytes([n_modules])), f"several modules cannot have {n_modules}:"
+        yield two, f"{n_modules} modules", put(two, -2, bytes([n_modules])), f"number of modules cannot be {n_modules}:"
     yield two, "3 modules of 40 blocks", put(two, -2, b"\3"), "", "Unrecognized"
 
 
