@@ -2,7 +2,7 @@
 
 use bloomline::sstable::FilterPolicy;
 
-use crate::Bloomline;
+use crate::policy::Bloomline;
 
 macro_rules! implement {
     ($engine:path, $owner:ty) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bloomline::hash_key;
 use bloomline::sstable::FilterPolicy;
 
-use crate::Bloomline;
+use crate::policy::Bloomline;
 
 /// `surrealkv`, for gets. Scans use no filters.
 ///

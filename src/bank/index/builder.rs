@@ -6,10 +6,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::super::filter_bank::{FilterBank, check_modules};
 use super::footer::FileVersion;
 use super::names::{self, Entry};
 use super::plan::{best_bank, plan, slots};
+use crate::bank::filter_bank::{FilterBank, check_modules};
 use crate::builder::FilterBuilder;
 use crate::error::Error;
 use crate::filter::BloomFilter;

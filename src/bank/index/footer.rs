@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
-use super::super::bitmap::SlotBitmap;
-use super::super::footer::BankFooter;
 use super::names::{self, Entry};
 use super::plan::slots;
+use crate::bank::bitmap::SlotBitmap;
+use crate::bank::footer::BankFooter;
 use crate::error::Error;
 use crate::footer;
 use crate::key::Key;

@@ -3,7 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::super::shape::{KEYS_BYTES, MOST_SLOTS, TRAILER_BYTES, rows_len};
+use crate::bank::shape::{KEYS_BYTES, MOST_SLOTS, TRAILER_BYTES, rows_len};
 
 /// A lookup reads a range of each bank.
 const MOST_BANKS: usize = 8;

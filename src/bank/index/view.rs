@@ -2,9 +2,9 @@
 
 use core::fmt;
 
-use super::super::bitmap::SlotBitmap;
-use super::super::view::BankView;
 use super::footer::{Bank, FILE_BYTES, File, FileVersion, IndexFooter};
+use crate::bank::bitmap::SlotBitmap;
+use crate::bank::view::BankView;
 use crate::blocks::Blocks;
 use crate::error::Error;
 use crate::filter::BloomFilter;
