@@ -146,7 +146,7 @@ fn only_what_has_changed_is_read_again() {
     // A new file, one that is not named any more, and one that is not there any more.
     write(&place, "d.log", "cat", 60);
     place.remove("c.log");
-    says(&place, "index --words -o i d.log c.log b.log", "i: 2 files (1 read, 2 gone), 2 keys, ");
+    says(&place, "index --words -o i d.log c.log b.log", "i: 2 files (1 read, 2 dropped), 2 keys, ");
     finds(&place, "--any i GET cat PUT", "b.log d.log");
     // As an index that is made at once.
     place.run("index -q --words --fpr 1e-7 -o j b.log d.log").success();
@@ -155,7 +155,7 @@ fn only_what_has_changed_is_read_again() {
     place
         .feed("index --words -o i --files0-from -", "")
         .success()
-        .stderr(contains("i: 0 files (0 read, 2 gone)"));
+        .stderr(contains("i: 0 files (0 read, 2 dropped)"));
     finds(&place, "i GET", "");
     says(&place, "index --words -o i d.log b.log", "i: 2 files (2 read), ");
     assert!(place.read("i") == place.read("j"));

@@ -19,10 +19,11 @@ use crate::words::words;
 /// Print the files of an index that possibly have all keys
 #[derive(Args)]
 #[command(after_long_help = "\
-Prints every file that has all KEYs, and of the remaining files a fraction equal
-to the false-positive rate, for one KEY that none of them has. So let grep or
-zgrep search the files that are printed. Names are printed as `bloomline index`
-was given them. Files that have changed since are not read.
+Prints every file that has all KEYs, and a few that do not. For a KEY that no
+file has, these are on average at most the --fpr of `bloomline index`. So let
+grep or zgrep search the files that are printed. Only the index is read, so what
+was written to files since is missed. Names are printed as `bloomline index` was
+given them.
 
 A KEY is what `bloomline index` took as a key, so with --words, a whole word:
 example.com is not found in www.example.com, but a KEY of several words asks for
@@ -30,7 +31,8 @@ all of them. Exit status: 0 if a file was printed, 1 if none was, 2 on error.
 
 Examples:
   bloomline find logs.index 10.20.30.40 | xargs zgrep -F 10.20.30.40
-  bloomline find --any -0 logs.index u1234 u5678 | xargs -0 zcat
+  bloomline find --any -0 logs.index u1234 u5678 |
+    xargs -0 zgrep -HF -e u1234 -e u5678
   bloomline find lines.index 'a whole line'")]
 pub struct Arguments {
     /// Files that have one of the keys, not all

@@ -32,20 +32,23 @@ use crate::signals::lock;
 The index has a filter of each file's keys, and `bloomline find` prints the
 files that possibly have a key. With --words, keys are the words of files: the
 longest runs of ASCII letters, digits, _, ., - and bytes above 127, without .
-and - at their ends. So addresses, host names, file names, UUIDs, numbers and
-dates are one word each, and bob@example.com, 10.0.0.1:80 and key=value are
-two. Without --words, keys are lines, or their --column.
+and - at their ends. So IPv4 addresses, host names, UUIDs, numbers and dates
+are one word each, and bob@example.com, 10.0.0.1:80 and key=value are two. Case
+counts. Without --words, keys are lines, or their --column.
 
 Given again, the command reads only files that are new or have changed, by
-their size and time of change, and drops those that are not named any more or
-do not exist any more. Give the same options. FILE records --fpr and how keys
-are taken, and other values are an error. Files that were changed within two
-seconds before they were read are read again, because they could have been
-changed again in the same tick of the clock.
+their size and modification time, and drops those that are not named any more
+or do not exist any more. So name all files each time. A file that is replaced
+by one of the same size and modification time is not noticed. Files that were
+changed less than two seconds before they were read are read again, because
+they could have been changed again in the same tick of the clock.
+
+The index records --fpr and the options of keys, except --raw and --skip-short,
+so give these again. Other values than recorded are an error.
 
 If a file cannot be read, nothing is written. The index appears whole or not at
-all. Memory is the filters, and some 30 bytes for each distinct key of the
-files that are being read, one by each core.
+all. Memory is up to twice the index, and some 30 bytes for each distinct key
+of the files that are being read. Each core reads one file at a time.
 
 Examples:
   bloomline index --words -o logs.index logs/*.gz
@@ -58,7 +61,7 @@ pub struct Arguments {
     /// Keys are the words of files, instead of their lines
     #[arg(long, conflicts_with_all = ["null", "length", "crlf", "integers", "column", "csv"])]
     words: bool,
-    /// Share of the files without a key that are found too [default: 0.1%]
+    /// Largest share of the files without a key that `find` prints too [default: 0.1%]
     #[arg(long, value_name = "FPR", value_parser = numbers::share, allow_negative_numbers = true)]
     fpr: Option<f64>,
     #[command(flatten)]
@@ -115,7 +118,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         }
     };
     if !quiet {
-        let gone = if gone > 0 { format!(", {} gone", grouped(gone as u64)) } else { String::new() };
+        let gone = if gone > 0 { format!(", {} dropped", grouped(gone as u64)) } else { String::new() };
         note(format_args!(
             "{name}: {} ({} read{gone}), {}, {}FPR {}",
             counted(n_files as u64, "file"),

@@ -22,12 +22,12 @@ use crate::view::check_placing;
 
 /// Collects the names and filters of files, then writes them as an index that answers for all files at once.
 ///
-/// Has the filters in memory, and while it writes, one bank of them. Names need not be of files.
+/// Keeps all filters in memory, and a copy of one bank while it writes. Names need not be of files.
 /// See [`IndexView`](super::IndexView) for an example.
 ///
-/// The filters' sizes differ, so a filter lies in one of at most eight banks, in one slot or in several. The numbers of
-/// blocks of the banks are chosen by the filters that there are. The index is 1.25 times as large as all filters, each
-/// of the size that it needs alone. Below a hundred files, it can be half as large again.
+/// The filters' sizes differ, so each lies in one of at most eight banks, in one slot or in several. The banks' sizes are
+/// chosen to suit the filters. The index is about 1.25 times as large as the filters that the files need alone, and up to
+/// 1.5 times below a hundred files.
 #[derive(Clone)]
 pub struct IndexBuilder {
     keys: FilterBuilder,
@@ -80,7 +80,7 @@ impl IndexBuilder {
     ///
     /// # Errors
     ///
-    /// If the filter has several modules, more than 2^32 − 1 blocks, another seed than 0 or another k than those of
+    /// If the filter has several modules, more than 2^32 − 1 blocks or a seed other than 0, if its k differs from that of
     /// [`filter_builder`](Self::filter_builder), or if the name has more than 65,535 bytes.
     pub fn insert(
         &mut self,
@@ -103,7 +103,7 @@ impl IndexBuilder {
     ///
     /// # Errors
     ///
-    /// If memory cannot be allocated, or there are more filters than the banks have room for, some 2^24 of a size.
+    /// If memory for a bank or for the bytes cannot be allocated, or there are more filters than the banks have room for, some 2^24 of a size.
     pub fn to_standalone(self) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         self.encode(|part| {

@@ -20,7 +20,7 @@ use crate::memory::reserve;
 pub(super) const FILE_BYTES: usize = 24;
 
 /// The size of a file in bytes, and when it was last changed, in nanoseconds since 1970. Tells whether a file is still
-/// the one that was indexed. Zeros for names that are not files.
+/// the one that was indexed. If the time is unknown, treat the file as changed. Zeros for names that are not files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileVersion {
     /// Size in bytes.
@@ -29,7 +29,8 @@ pub struct FileVersion {
     pub modified: i64,
 }
 
-/// The end of an index over files, enough to look up a key in an index that is elsewhere by one read of a range of each bank.
+/// The end of an index over files. With it, a lookup in an index that is elsewhere, such as in an object store, reads one
+/// range of each bank.
 ///
 /// Read the last 64 bytes, then as many as [`read_len`](Self::read_len) returns, and keep the footer. For each lookup,
 /// read its [`ranges`](Self::ranges) and pass them to [`find_in_ranges`](Self::find_in_ranges). A range that is damaged,

@@ -56,8 +56,8 @@ impl<B: AsRef<[u8]>> IndexView<B> {
         Ok(Self { verified: true, ..view })
     }
 
-    /// Opens standalone bytes without reading the filters' bits, for a mapped file that few lookups are made in. Each
-    /// lookup then compares the bits that it reads with their checksum, which takes most of its time.
+    /// Opens standalone bytes without reading the filters' bits, for a few lookups in a large mapped file. Each lookup
+    /// then compares the bits that it reads with their checksum, which is most of its time.
     ///
     /// # Errors
     ///
@@ -90,8 +90,8 @@ impl<B: AsRef<[u8]>> IndexView<B> {
         &self.footer
     }
 
-    /// Finds the files that possibly have `key`, and returns whether there are any. A file that is not found definitely
-    /// does not have the key.
+    /// Finds the numbers of the files that possibly have `key`, and returns whether there are any. A file that is not
+    /// found definitely does not have the key.
     ///
     /// # Errors
     ///
@@ -123,7 +123,8 @@ impl<B: AsRef<[u8]>> IndexView<B> {
     }
 
     /// The filter of a file, bit for bit as it was inserted, for the next version of the index. `None` if the file has
-    /// no keys, or there is no such file. Call [`verify`](Self::verify) before.
+    /// no keys, or there is no such file. Damaged bits are not noticed, so open the index by
+    /// [`from_standalone`](Self::from_standalone), or call [`verify`](Self::verify) first.
     ///
     /// # Errors
     ///
