@@ -65,7 +65,7 @@ pub fn decompressed(name: &str, mut reader: impl Read + Send + 'static) -> Resul
         Some(Format::Zstd) => Box::new(zstd::Decoder::new(whole).map_err(|error| io_error(name, &error))?),
         Some(Format::Other(tool)) => {
             bail!(
-                "{name}: compressed by {tool} (pipe it through `{tool} -dc`, or use --raw to read it as it is)"
+                "{name}: compressed by {tool} (pipe it through `{tool} -dc`, recompress it by gzip, or use --raw to read it as it is)"
             )
         }
     })

@@ -192,11 +192,14 @@ fn what_is_not_lines_is_refused_and_named() {
         (&gzip(&big), utf_16),
         (&big, utf_16),
         (&little, utf_16),
-        (b"\xfd7zXZ\0\0\x04", "compressed by xz (pipe it through `xz -dc`, or use --raw"),
-        (b"BZh91AY&SY\x8d", "compressed by bzip2 (pipe it through `bzip2 -dc`, or"),
+        (
+            b"\xfd7zXZ\0\0\x04",
+            "compressed by xz (pipe it through `xz -dc`, recompress it by gzip, or use --raw",
+        ),
+        (b"BZh91AY&SY\x8d", "compressed by bzip2 (pipe it through `bzip2 -dc`, recompress"),
         (b"BZh1\x17rE8P\x90\0\0\0\0", "compressed by bzip2"), // of nothing
         (b"BZh51AY&SY", "compressed by bzip2"),
-        (b"\x04\x22\x4d\x18\x64", "compressed by lz4 (pipe it through `lz4 -dc`, or"),
+        (b"\x04\x22\x4d\x18\x64", "compressed by lz4 (pipe it through `lz4 -dc`, recompress"),
         (b"\x02\x21\x4c\x18\x05", "compressed by lz4"),
     ] {
         place.write("any-name", bytes);
