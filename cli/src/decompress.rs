@@ -20,12 +20,16 @@ enum Format {
 }
 
 /// The first bytes after [`without_variant`]. None of them is the beginning of a longer one.
-const FORMATS: [(&[u8], Format); 8] = [
+const FORMATS: [(&[u8], Format); 11] = [
     (b"\x1f\x8b\x08", Format::Gzip),
     (b"\x28\xb5\x2f\xfd", Format::Zstd),
     // A frame without data, with which pzstd begins (RFC 8878, section 3.1.2).
     (b"\x50\x2a\x4d\x18", Format::Zstd),
     (b"\xfd7zXZ\0", Format::Other("xz")),
+    (b"LZIP\x01", Format::Other("lzip")),
+    // compress, and zip with one file, which gzip reads too.
+    (b"\x1f\x9d", Format::Other("gzip")),
+    (b"PK\x03\x04", Format::Other("gzip")),
     // The last six bytes begin a block or the end of the data. Text begins with all ten only by chance.
     (b"BZh1\x31\x41\x59\x26\x53\x59", Format::Other("bzip2")),
     (b"BZh1\x17\x72\x45\x38\x50\x90", Format::Other("bzip2")),

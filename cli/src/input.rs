@@ -50,6 +50,8 @@ pub struct Input {
 struct Typed {
     #[command(flatten)]
     rule: KeyRule,
+    #[arg(long)]
+    raw: bool,
 }
 
 /// The field that is the key.
@@ -236,22 +238,20 @@ impl Input {
     }
 
     /// What an index records of how keys are taken: `words`, or `lines` and the options that are not the default, in the
-    /// order of [`KeyRule::options`].
+    /// order of [`KeyRule::options`], then `--raw`.
     pub fn recorded(&self) -> String {
-        let options = self.rule.options();
-        match options.starts_with("--") {
-            _ if self.words => "words".into(),
-            true => format!("lines {options}"),
-            false => "lines".into(),
-        }
+        let options = Some(self.rule.options()).filter(|options| options.starts_with("--"));
+        let words = if self.words { "words" } else { "lines" };
+        let parts = [Some(words.into()), options, self.raw.then(|| "--raw".into())];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
     /// The input, of no files, that has recorded this.
     pub fn of_recorded(text: &str) -> Option<Self> {
-        let words = text == "words";
-        let options = if words { "" } else { text.strip_prefix("lines")? };
-        let Typed { rule } = Typed::try_parse_from(shlex::split(options)?).ok()?;
-        let input = Self { files: Vec::new(), files0_from: None, raw: false, skip_short: false, rule, words };
+        let words = text.starts_with("words");
+        let options = text.strip_prefix(if words { "words" } else { "lines" })?;
+        let Typed { rule, raw } = Typed::try_parse_from(shlex::split(options)?).ok()?;
+        let input = Self { files: Vec::new(), files0_from: None, raw, skip_short: false, rule, words };
         (input.recorded() == text).then_some(input)
     }
 

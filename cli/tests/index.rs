@@ -151,13 +151,11 @@ fn only_what_has_changed_is_read_again() {
     // As an index that is made at once.
     place.run("index -q --words --fpr 1e-7 -o j b.log d.log").success();
     assert!(place.read("i") == place.read("j"));
-    // All are gone, and come again.
+    // An empty list is a mistake, as of a `find` in a wrong place.
     place
         .feed("index --words -o i --files0-from -", "")
-        .success()
-        .stderr(contains("i: 0 files (0 read, 2 dropped)"));
-    finds(&place, "i GET", "");
-    says(&place, "index --words -o i d.log b.log", "i: 2 files (2 read), ");
+        .code(2)
+        .stderr(contains("i: none of its 2 files is there (remove it if this is meant)"));
     assert!(place.read("i") == place.read("j"));
 }
 
@@ -472,4 +470,43 @@ fn a_note_names_the_first_file() {
     assert_eq!(noted.lines().count(), 2, "{noted}");
     place.run("index -q -o j a b c").success().stdout("").stderr("");
     assert!(!stderr(&place.run("index --words -o k a b c").success()).contains("CR LF"));
+}
+
+#[test]
+fn raw_files_are_not_those_that_were_decompressed() {
+    let place = Place::new();
+    place.write("a.log", "cat");
+    place.sh("touch -d '1 hour ago' a.log");
+    place.run("index -q --words --raw -o i a.log").success();
+    place.run("index --words -o i a.log").code(2).stderr(contains("i: made of words --raw, not of words ("));
+    finds(&place, "i cat", "a.log");
+    place.run("index -q --integers --raw -o j a.log").code(2);
+    place.write("b.log", "7\n-1\n");
+    place.run("index -q --integers --raw -o j b.log").success();
+    finds(&place, "j 7 -1", "b.log");
+    finds(&place, "j 8", "");
+}
+
+#[test]
+fn rates_that_are_shown_alike_are_one() {
+    let place = Place::new();
+    place.write("a.log", "cat");
+    place.write("b.log", "dog");
+    place.run("index -q --words --fpr 0.020549 -o i a.log").success();
+    place.run("index -q --words --fpr 0.020451 -o i a.log b.log").success();
+    finds(&place, "i dog", "b.log");
+}
+
+#[test]
+fn keys_that_no_file_can_have_are_errors() {
+    let place = Place::new();
+    place.write("a.log", "foo\n");
+    place.run("index -q -o i a.log").success();
+    place.sh("$b find i \"$(printf 'foo\\nbar')\" 2>&1 | grep -q 'has an end of line'").success();
+    place.write("c.csv", "-a b\n1\n");
+    place
+        .run("index -q --csv --column='-a b' -o j c.csv")
+        .code(2)
+        .stderr(contains("(give the column by its number)"));
+    assert!(!place.path("j").exists());
 }

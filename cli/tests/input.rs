@@ -201,6 +201,9 @@ fn what_is_not_lines_is_refused_and_named() {
         (b"BZh51AY&SY", "compressed by bzip2"),
         (b"\x04\x22\x4d\x18\x64", "compressed by lz4 (pipe it through `lz4 -dc`, recompress"),
         (b"\x02\x21\x4c\x18\x05", "compressed by lz4"),
+        (b"\x1f\x9d\x90", "compressed by gzip (pipe it"), // by compress
+        (b"PK\x03\x04\x14", "compressed by gzip (pipe it"), // by zip
+        (b"LZIP\x01\x0c", "compressed by lzip (pipe it"),
     ] {
         place.write("any-name", bytes);
         for command in ["dedup", "check f", "build -o g", "build --keys 1 -o g"] {

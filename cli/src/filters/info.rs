@@ -313,7 +313,8 @@ impl<'a> About<'a> {
         );
         self.set("banks", banks);
         self.fact("key options", footer.rule().into(), "key_options", footer.rule());
-        let keys: Option<u64> = (0..files).map(|file| index.known_keys(file)).sum();
+        let keys: Option<u64> =
+            (0..files).try_fold(0_u64, |sum, file| sum.checked_add(index.known_keys(file)?));
         let text =
             keys.map_or("not known of all files".into(), |keys| format!("{} in all files", grouped(keys)));
         self.fact("distinct keys", text, "known_keys", keys);

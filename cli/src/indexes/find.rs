@@ -45,7 +45,7 @@ pub struct Arguments {
     #[arg(value_name = "INDEX")]
     index: PathBuf,
     /// Words, lines or fields to look for
-    #[arg(value_name = "KEY", required = true)]
+    #[arg(value_name = "KEY", required = true, allow_negative_numbers = true)]
     keys: Vec<OsString>,
 }
 
@@ -86,6 +86,10 @@ fn find(file: &FilterFile, index: &IndexView<&[u8]>, input: &Input, key: &OsStr)
     let (shown, bytes) = (key.to_string_lossy(), key.as_encoded_bytes());
     if let Some(length) = input.rule.length.filter(|length| length.get() != bytes.len()) {
         bail!("{shown:?}: has {} bytes, and keys have {length} (give a whole one)", bytes.len());
+    }
+    let rule = &input.rule;
+    if !input.words && !rule.csv && rule.length.is_none() && bytes.contains(&rule.end()) {
+        bail!("{shown:?}: has an end of line, and no key has one (give one line)");
     }
     let find = |key: &[u8]| {
         let mut found = SlotBitmap::new();

@@ -35,7 +35,8 @@ files that possibly have a key. With --words, keys are the words of files: the
 longest runs of ASCII letters, digits, _, ., - and bytes above 127, without .
 and - at their ends. So IPv4 addresses, host names, UUIDs, numbers and dates
 are one word each, and bob@example.com, 10.0.0.1:80 and key=value are two. Case
-counts. Without --words, keys are lines, or their --column.
+counts. Escapes are not decoded, so \\nERROR in JSON has the word nERROR. Without
+--words, keys are lines, or their --column.
 
 Given again, the command reads only files that are new or have changed, by
 their size and modification time, and drops those that are not named any more
@@ -44,8 +45,8 @@ by one of the same size and modification time is not noticed. Files that were
 changed less than two seconds before they were read are read again, because
 they could have been changed again in the same tick of the clock.
 
-The index records --fpr and the options of keys, except --raw and --skip-short,
-so give these again. Other values than recorded are an error.
+The index records --fpr and the options of keys. Other values than recorded
+are an error.
 
 If a file cannot be read, nothing is written. The index appears whole or not at
 all. Memory is up to twice the index, and some 30 bytes for each distinct key
@@ -88,21 +89,33 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if let Some(file) = input.files.iter().position(|file| is_stdin(file)) {
         bail!("{}: has no name to be found by (name files)", input.name(file));
     }
+    ensure!(
+        Input::of_recorded(&rule).is_some(),
+        "{rule}: the index could not record this (give the column by its number)"
+    );
     input.files.sort_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
     input.files.dedup_by(|one, other| one.as_os_str() == other.as_os_str());
     // Locked until the end if it is there, because it is read and then replaced.
     let output = arguments.output.create([path])?;
     let old_file = (path.exists() && !is_stream(path)).then(|| FilterFile::open(path)).transpose()?;
     let old = old_file.as_ref().map(|file| old_index(file, arguments.fpr, &rule)).transpose()?;
-    let fpr = arguments.fpr.or(old.as_ref().map(|old| old.footer().fpr())).unwrap_or(0.001);
+    let fpr = old.as_ref().map(|old| old.footer().fpr()).or(arguments.fpr).unwrap_or(0.001);
     let builder = IndexBuilder::with_fpr(fpr)?.with_rule(&rule)?;
     let (sources, gone) = sources(&input, old.as_ref())?;
+    if let (true, Some(old)) = (sources.is_empty(), &old) {
+        let n = old.footer().files();
+        ensure!(
+            n == 0,
+            "{name}: none of its {} is there (remove it if this is meant)",
+            counted(n as u64, "file")
+        );
+    }
     let (n_files, n_read) =
         (sources.len(), sources.iter().filter(|source| source.unchanged.is_none()).count());
     let (keys, n_bytes) = match &old_file {
         Some(file) if n_read == 0 && gone == 0 => {
             let keys = old.iter().flat_map(|old| (0..n_files).filter_map(|file| old.known_keys(file)));
-            (keys.sum(), Some(file.bytes().len() as u64))
+            (keys.fold(0, u64::saturating_add), Some(file.bytes().len() as u64))
         }
         _ => {
             let Made { builder, keys, notes } = make(builder, sources, &input, old.as_ref(), *quiet)?;
@@ -234,7 +247,7 @@ fn make(
         }
         let filter = filter.map_or_else(|| keys.finish(), Ok)?;
         let mut made = lock(&made);
-        made.keys += filter.known_keys().unwrap_or(0);
+        made.keys = made.keys.saturating_add(filter.known_keys().unwrap_or(0));
         made.notes.add(&notes);
         made.builder
             .insert(name.as_encoded_bytes(), source.version, filter)
