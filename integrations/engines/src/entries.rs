@@ -8,7 +8,7 @@ use slatedb::{FilterTarget, PrefixExtractor, PrefixTarget};
 /// What a policy adds to its filters, which is whole keys, prefixes or both.
 #[derive(Clone)]
 pub(crate) struct Entries {
-    base_name: &'static str,
+    pub(crate) base_name: &'static str,
     pub(crate) whole_keys: bool,
     pub(crate) extractor: Option<Arc<dyn PrefixExtractor>>,
     /// Two policies that differ in a field above have different names.

@@ -1,6 +1,5 @@
 //! SlateDB.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +8,7 @@ use bloomline::sizing::standard::StandardSizing;
 use bloomline::variants::StandardBloomFilter;
 use bloomline::{AlignedBytes, Error, FilterBuilder, OwnedView, StandaloneFooter};
 use bytes::{BufMut, Bytes};
-use slatedb::{Filter, FilterQuery, FilterTarget, PrefixExtractor, PrefixTarget, RowEntry};
+use slatedb::{Filter, FilterQuery, PrefixExtractor, PrefixTarget, RowEntry};
 
 use crate::entries::Entries;
 use crate::policy::Bloomline;

@@ -430,7 +430,7 @@ class FileIndex:
 
     `bloomline.open` maps it, or with mmap=False reads it into memory. With verify=True, it reads the whole file, and
     raises DecodeError if it is damaged. With verify=False, for few lookups in a large index, each lookup compares the
-    bytes that it reads with their checksums. So no key is lost either.
+    bytes that it reads with their checksums. So damage raises an error, and hides no key.
     """
     def find(self, key: _Key) -> list[str]:
         """Returns the names of the files that possibly have a key (str, bytes or int), sorted by their bytes and
