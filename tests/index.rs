@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bloomline::bank::{FileVersion, IndexBuilder, IndexFooter, IndexView, SlotBitmap};
-use bloomline::{BloomFilter, ErrorKind, Sizing};
+use bloomline::{BloomFilter, ErrorKind, FilterBuilder, Sizing};
 use proptest::prelude::*;
 
 type Files = BTreeMap<Vec<u8>, Vec<u64>>;
@@ -175,10 +175,13 @@ fn arguments_out_of_range_are_errors() {
     assert!(builder.insert("k", FileVersion::default(), other_k).is_err());
     let modules = BloomFilter::with_fpr(1_000, 1e-6).unwrap();
     assert!(builder.insert("modules", FileVersion::default(), modules).is_err());
-    let mut in_modules = builder.filter_builder().with_most_modules(2).unwrap();
-    in_modules.extend(0..10_000_u64);
-    let filter = in_modules.finish().unwrap();
-    assert!((0..10_000_u64).all(|key| filter.contains(key)), "a filter of any builder has its keys");
+    let of_index = IndexBuilder::with_fpr(1e-6).unwrap().filter_builder();
+    let [in_modules, ordinary] = [of_index, FilterBuilder::with_fpr(1e-6).unwrap()].map(|keys| {
+        let mut keys = keys.with_most_modules(2).unwrap();
+        keys.extend(0..10_000_u64);
+        keys.finish().unwrap()
+    });
+    assert!(in_modules == ordinary && in_modules.n_modules() == 2, "no filter of an index");
     assert!(IndexBuilder::with_fpr(0.0).is_err());
 }
 
