@@ -492,6 +492,8 @@ fn rates_that_are_shown_alike_are_one() {
     let place = Place::new();
     place.write("a.log", "cat");
     place.write("b.log", "dog");
+    // So it is not read again, at another rate.
+    place.sh("touch -d '1 hour ago' a.log");
     place.run("index -q --words --fpr 0.020549 -o i a.log").success();
     place.run("index -q --words --fpr 0.020451 -o i a.log b.log").success();
     finds(&place, "i dog", "b.log");
