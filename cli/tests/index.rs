@@ -384,6 +384,12 @@ fn damage_hides_no_file() {
     assert!((5..positions.len()).contains(&n_errors), "{n_errors} of {}", positions.len());
     place.write("cut", &place.read("i")[8..]);
     place.refuses("find cut 80", &["cut: "]);
+    place.write("text", "80");
+    place.refuses(
+        "find text 80",
+        &["text: not a bloomline file, or cut short (make an index with `bloomline index`)"],
+    );
+    place.run("find i -- -80").code(1);
 }
 
 #[test]

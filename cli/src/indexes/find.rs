@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail, ensure};
+use bloomline::StandaloneKind;
 use bloomline::bank::{IndexView, SlotBitmap};
 use clap::Args;
 
@@ -27,7 +28,8 @@ given them.
 
 A KEY is what `bloomline index` took as a key, so with --words, a whole word:
 example.com is not found in www.example.com, but a KEY of several words asks for
-all of them. Exit status: 0 if a file was printed, 1 if none was, 2 on error.
+all of them. Put -- before KEYs that begin with -. Exit status: 0 if a file was
+printed, 1 if none was, 2 on error.
 
 Examples:
   bloomline find logs.index 10.20.30.40 | xargs zgrep -F 10.20.30.40
@@ -53,6 +55,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let file = FilterFile::open(&arguments.index)?;
     let name = &file.name;
     ensure!(!is_printed_to(&arguments.index), "{name}: is also the output (write to another file)");
+    ensure!(
+        StandaloneKind::of(file.bytes()).is_some(),
+        "{name}: not a bloomline file, or cut short (make an index with `bloomline index`)"
+    );
     let index = match file.content()? {
         Content::Index(index) => index,
         other => bail!("{name}: a {}, not an index (make one with `bloomline index`)", other.kind().1),
