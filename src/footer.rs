@@ -82,8 +82,9 @@ impl StandaloneFooter {
     /// If there are fewer than 64 bytes, if the last eight do not identify a single filter, if the footer is damaged,
     /// of a different version or has reserved bytes that are not zero, or if a different hash function placed the keys.
     ///
-    /// [`ErrorKind::Unrecognized`] for a scalable filter, a frontier, a bank or an index, because their footers have different
-    /// fields. [`StandaloneKind::of`] recognises them, and [`BankFooter`](crate::bank::BankFooter) reads a bank's footer.
+    /// [`ErrorKind::Unrecognized`] for a scalable filter, a frontier, a bank or an index, because their footers have
+    /// different fields. [`StandaloneKind::of`] recognises them. [`BankFooter`](crate::bank::BankFooter) reads a bank's
+    /// footer, and [`IndexFooter`](crate::bank::IndexFooter) an index's.
     pub fn read(bytes: &[u8]) -> Result<Self, Error> {
         let has_this_footer = |kind: &_| matches!(kind, StandaloneKind::Standard | StandaloneKind::Counting);
         let kind = StandaloneKind::of(bytes).filter(has_this_footer).unwrap_or(StandaloneKind::Blocked);

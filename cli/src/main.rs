@@ -1,5 +1,6 @@
 //! `bloomline` on the command line. `filters` has the commands on filters of keys, `states` has `dedup` and `grow`, and
-//! `indexes` has `index` and `find`. No folder imports from its neighbours. Each subcommand has a file, but `completions` and `man` share `shell.rs`.
+//! `indexes` has `index` and `find`. No folder imports from its neighbours. Each subcommand has a file, but `completions`
+//! and `man` share `shell.rs`.
 #![deny(unsafe_code)]
 
 mod csv;

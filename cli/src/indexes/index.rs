@@ -28,7 +28,6 @@ use crate::signals::lock;
 
 /// Index files, to find those that have a word or line
 #[derive(Args)]
-#[command(mut_arg("files", |files| files.help("Files to index, plain, gzip or zstd")))]
 #[command(after_long_help = "\
 The index has a filter of each file's keys, and `bloomline find` prints the
 files that possibly have a key. With --words, keys are the words of files: the

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::memory::reserve;
 
 /// Bytes of an entry, without its suffix.
-pub(super) const ENTRY_BYTES: usize = 8;
+const ENTRY_BYTES: usize = 8;
 /// A name shares at most this many bytes for each byte of its suffix, so that few forged bytes cannot be long names.
 const MOST_SHARED: usize = 8;
 

@@ -49,7 +49,7 @@ pub(super) fn plan(sizes: &BTreeMap<u32, u64>) -> Option<Vec<u64>> {
     let one_or_two = |i| (0..=i).map(move |j| if i == j { [i].to_vec() } else { [i, j].to_vec() });
     let sets: Vec<_> = (0..candidates.len()).flat_map(one_or_two).filter_map(with_cost).collect();
     let fewest = sets.iter().map(|(_, all, _)| *all).min()?;
-    let is_small = |(_, all, _): &(u64, u64, Vec<usize>)| all - fewest.min(*all) <= fewest / 64;
+    let is_small = |(_, all, _): &(u64, u64, Vec<usize>)| all.saturating_sub(fewest) <= fewest / 64;
     let mut best = sets.into_iter().filter(is_small).min()?;
     while best.2.len() < MOST_BANKS {
         let others = (0..candidates.len()).filter(|i| !best.2.contains(i));

@@ -133,12 +133,13 @@ impl<B: AsRef<[u8]>> IndexView<B> {
         for bank in &self.footer.banks {
             let Ok(at) = bank.files.binary_search_by_key(&file, |file| file.number) else { continue };
             let File { first_slot, n_blocks, slots, .. } = bank.files[at];
-            let (n_blocks, slots, shape) = (n_blocks as usize, slots as usize, bank.footer.shape);
+            let (bank, n_blocks, slots) = (self.bank(bank), n_blocks as usize, slots as usize);
+            let shape = bank.shape;
             let mut blocks = Blocks::zeroed(n_blocks)?;
             let repeats = slots * shape.n_blocks / n_blocks;
             for (i, block) in blocks.as_mut_slice().iter_mut().enumerate() {
                 let repeated = i * repeats;
-                *block = self.bank(bank).block(first_slot + repeated % slots, repeated / slots);
+                *block = bank.block(first_slot + repeated % slots, repeated / slots);
             }
             let keys = blocks.known_keys(self.known_keys(file));
             return Ok(Some(BloomFilter::new(blocks, shape.k, shape.kernel, shape.seed, keys)));
