@@ -180,7 +180,8 @@ impl Blocks {
         let _ = map.advise(Advice::HugePage);
         let first = NonNull::from(&mut map[..]).cast::<u8>();
         let offset = first.as_ptr().align_offset(HUGE_PAGE);
-        // SAFETY: The offset is less than HUGE_PAGE, which was added to the size.
+        // SAFETY: The offset is less than HUGE_PAGE, which was added to the size. The map is moved below, but its pages
+        // stay, and nothing else uses it before it is dropped.
         let start = unsafe { first.add(offset) }.cast();
         Ok(Self { start, n_blocks, module_blocks: n_blocks, memory: Memory::Mapped(map) })
     }
@@ -310,9 +311,11 @@ impl Drop for Blocks {
     }
 }
 
-// SAFETY: `Blocks` owns its memory alone, as `Box<[Block]>` would, and shared access only reads.
+// SAFETY: `Blocks` owns its memory alone, as `Box<[Block]>` would, and neither its allocator nor a map asks which thread
+// frees it.
 unsafe impl Send for Blocks {}
-// SAFETY: As above.
+// SAFETY: The methods of `&Blocks` only read. `SharedBlocks` also writes, but it owns its `Blocks`, uses only their
+// fields while it is shared, and accesses the memory as atomics.
 unsafe impl Sync for Blocks {}
 
 #[cfg(test)]

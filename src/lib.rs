@@ -259,7 +259,7 @@ mod mask;
 mod math;
 mod memory;
 mod modules;
-mod owned_view;
+mod owned;
 #[cfg(feature = "serde")]
 mod serde;
 pub mod sizing;
@@ -280,7 +280,7 @@ pub use hash::{hash_key, mix};
 pub use kernel::Kernel;
 pub use key::Key;
 pub use kind::StandaloneKind;
-pub use owned_view::OwnedView;
+pub use owned::{Owned, OwnedView};
 pub use sizing::Sizing;
 pub use view::BloomView;
 

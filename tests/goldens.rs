@@ -153,7 +153,7 @@ fn blocked(file: &File) {
     }
     assert!(!file.inserts || made == copy, "{}", file.name);
     let owned = if is_compact { OwnedView::from_compact } else { OwnedView::from_standalone };
-    assert!(owned(&file.bytes).unwrap().as_view() == view);
+    assert!(*owned(&file.bytes).unwrap().as_view() == view);
     if is_compact {
         file.writes(&copy.to_compact(), &made.to_compact());
         assert!(BloomFilter::from_compact(&file.bytes).unwrap() == copy);
@@ -317,13 +317,13 @@ fn opened(reader: &str, bytes: &[u8], keys: &[Vec<u8>]) -> Vec<Result<bool, Erro
     }
     let in_view = |view: BloomView<'_>| keys.iter().all(|key| view.contains(key));
     let in_filter = |filter: BloomFilter| in_view(filter.as_view());
-    let in_owned = |view: OwnedView<&[u8]>| in_view(view.as_view());
-    let in_index = |view: IndexView<&[u8]>| {
+    let in_owned = |view: OwnedView<&[u8]>| in_view(*view.as_view());
+    let in_index = |view: IndexView<'_>| {
         let mut found = SlotBitmap::new();
         let found = keys.iter().all(|key| view.find(key, &mut found) == Ok(true));
         view.verify().map(|()| found)
     };
-    let in_bank = |view: BankView<&[u8]>| keys.iter().all(|key| view.find(key, &mut SlotBitmap::new()));
+    let in_bank = |view: BankView<'_>| keys.iter().all(|key| view.find(key, &mut SlotBitmap::new()));
     macro_rules! in_variant {
         ($filter:ty) => {
             <$filter>::from_standalone(bytes).map(|filter| keys.iter().all(|key| filter.contains(key)))
@@ -340,7 +340,7 @@ fn opened(reader: &str, bytes: &[u8], keys: &[Vec<u8>]) -> Vec<Result<bool, Erro
             BloomView::from_standalone_unverified(bytes).and_then(verified).map(in_view),
             OwnedView::from_standalone(bytes).map(in_owned),
             OwnedView::from_standalone_unverified(bytes)
-                .and_then(|view| verified(view.as_view()).map(in_view)),
+                .and_then(|view| verified(*view.as_view()).map(in_view)),
             BloomFilter::from_standalone(bytes).map(in_filter),
         ],
         "standard" => vec![in_variant!(StandardBloomFilter)],

@@ -92,7 +92,8 @@ fn filters_of_any_size_are_found() {
         builder.insert(format!("{n_blocks:05}"), FileVersion::default(), filter.clone()).unwrap();
         filters.push(filter);
     }
-    let index = IndexView::from_standalone(builder.to_standalone().unwrap()).unwrap();
+    let bytes = builder.to_standalone().unwrap();
+    let index = IndexView::from_standalone(&bytes).unwrap();
     let mut found = SlotBitmap::new();
     for key in (0..5_000).flat_map(|key| (0..14).map(move |i| key << 8 | i)) {
         index.find(key, &mut found).unwrap();

@@ -197,13 +197,13 @@ proptest! {
         let owned = OwnedView::from_compact_with_seed(bytes, seed).unwrap();
         let (filter, standalone) = (view.to_filter().unwrap(), view.to_filter().unwrap().to_standalone());
         let atomic = AtomicBloomFilter::from(filter.clone());
-        let views = [view, owned.as_view(), filter.as_view(), BloomView::from_standalone(&standalone).unwrap()];
+        let views = [view, *owned.as_view(), filter.as_view(), BloomView::from_standalone(&standalone).unwrap()];
         prop_assert!(views.iter().all(|other| *other == view && (0..keys).all(|key| other.contains(key))));
         prop_assert!((0..keys).all(|key| filter.contains(key) && atomic.contains(key) && built.contains(key)));
         prop_assert_eq!(built.known_keys(), Some(keys));
         if seed == 0 {
             let copy = BloomFilter::from_compact(bytes).unwrap();
-            prop_assert!(copy == filter && OwnedView::from_compact(bytes).unwrap().as_view() == view);
+            prop_assert!(copy == filter && *OwnedView::from_compact(bytes).unwrap().as_view() == view);
             prop_assert!((0..keys).all(|key| policy.try_key_may_match(key, bytes) == Ok(true)));
         }
         let absent = (keys..keys + 2_000).filter(|&key| view.contains(key)).count();

@@ -113,7 +113,7 @@ fn an_owned_view_answers_as_a_view_and_copies_no_bytes() {
             ["ant", "bee"].map(|key| owned.as_view().contains(key)),
             ["ant", "bee"].map(|key| view.contains(key))
         );
-        assert_eq!(format!("{owned:?}"), format!("OwnedView({view:?})"));
+        assert_eq!(format!("{owned:?}"), format!("Owned({view:?})"));
         assert!(Arc::ptr_eq(owned.get_ref(), &bytes));
     }
 }

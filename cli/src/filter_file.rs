@@ -36,8 +36,8 @@ pub enum Content<'a> {
     Scalable(ScalableBloomFilter),
     State(State),
     Frontier(Frontier<Vec<u8>>),
-    Bank(BankView<&'a [u8]>),
-    Index(IndexView<&'a [u8]>),
+    Bank(BankView<'a>),
+    Index(IndexView<'a>),
 }
 
 impl Content<'_> {

@@ -30,14 +30,23 @@ with_own_std() {
 ## loom                        every interleaving of two threads
 loom() { RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p bloomline-lean --test loom; }
 
-## miri                        the code without assembly under miri
+## miri [ARGUMENTS]            the code without assembly under miri; arguments choose tests, which then run under both
+##                             models of borrows
 # Miri has no assembly, and detects just the CPU features of the build.
 miri() {
+    local tests
     rustup component add --toolchain nightly miri rust-src >/dev/null 2>&1 && cargo +nightly miri --version >/dev/null 2>&1 ||
         { skip "miri" "its component is not available for the nightly toolchain"; return; }
     export MIRIFLAGS=-Zmiri-env-forward=EXPECT_KERNELS
-    EXPECT_KERNELS=portable,reference cargo +nightly miri test --lib \
-        --test bad_input --test goldens --test lockstep --test no_false_negatives --test sizing --test threads
+    if [ $# -gt 0 ]; then
+        EXPECT_KERNELS=portable,reference cargo +nightly miri test -p bloomline-lean "$@"
+        EXPECT_KERNELS=portable,reference MIRIFLAGS+=" -Zmiri-tree-borrows" cargo +nightly miri test -p bloomline-lean "$@"
+        return
+    fi
+    # All that say which of their tests miri leaves out.
+    mapfile -t tests < <(grep -l miri tests/*.rs | sed 's|tests/\(.*\)\.rs|--test=\1|')
+    EXPECT_KERNELS=portable,reference cargo +nightly miri test --lib "${tests[@]}"
+    miri --test owned
     [[ $(host) != x86_64-* ]] || RUSTFLAGS=-Ctarget-cpu=x86-64-v4 EXPECT_KERNELS=avx512,avx2,sse4.1,portable,reference \
         cargo +nightly miri test --test lockstep
 }

@@ -29,8 +29,9 @@ use crate::view::{BloomView, check_placing};
 /// [`embedding`](mod@crate::embedding#many-filters-of-one-size) for when to use one.
 #[derive(Clone)]
 pub struct FilterBank {
-    /// Its bytes are the regions' rows, then the known keys of `capacity` slots.
-    view: BankView<AlignedBytes>,
+    /// The regions' rows, then the known keys of `capacity` slots.
+    bytes: AlignedBytes,
+    shape: Shape,
 }
 
 impl FilterBank {
@@ -64,7 +65,7 @@ impl FilterBank {
         block_of: impl Fn(usize, usize) -> Block,
     ) -> Result<Self, Error> {
         let mut bank = Self::with_capacity(sizing, slots)?;
-        bank.view.shape.slots = slots;
+        bank.shape.slots = slots;
         (0..slots).for_each(|slot| bank.set_known_keys(slot, None));
         bank.write_blocks(0, slots, block_of);
         Ok(bank)
@@ -77,7 +78,7 @@ impl FilterBank {
         let len = len.and_then(|len| len.checked_add(rows_len / BLOCK_BYTES * KEYS_BYTES));
         let bytes = AlignedBytes::try_zeroed(len.ok_or(OutOfMemory { bytes: usize::MAX })?)?;
         let shape = Shape { rows_len, stride: rows_len, ..shape };
-        Ok(Self { view: BankView { bytes, shape, checksums: None } })
+        Ok(Self { bytes, shape })
     }
 
     /// A bank of these filters or views, in this order. Each slot has the size of the smallest filter, so larger
@@ -116,7 +117,7 @@ impl FilterBank {
     #[doc(alias = "from_bytes")]
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, Error> {
         let view = BankView::from_standalone(bytes)?;
-        Ok(Self::zeroed(view.shape, view.slots())?.filled_from(&view))
+        Ok(Self::zeroed(view.shape, view.slots())?.filled_from(view))
     }
 
     standalone::standalone_io!();
@@ -124,7 +125,7 @@ impl FilterBank {
     /// Length of the standalone bytes.
     #[must_use]
     pub fn standalone_len(&self) -> usize {
-        self.view.shape.standalone_len() as usize
+        self.shape.standalone_len() as usize
     }
 
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
@@ -137,10 +138,10 @@ impl FilterBank {
         &self,
         mut write: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<[u8; StandaloneFooter::LEN], E> {
-        let Shape { n_blocks, slots, k, seed, .. } = self.view.shape;
+        let Shape { n_blocks, slots, k, seed, .. } = self.shape;
         let mut keys = Vec::with_capacity(slots * KEYS_BYTES);
         for slot in 0..slots {
-            keys.extend(self.view.known_keys(slot).unwrap_or(footer::UNKNOWN_KEYS).to_le_bytes());
+            keys.extend(self.as_view().known_keys(slot).unwrap_or(footer::UNKNOWN_KEYS).to_le_bytes());
         }
         let mut copy = alloc::vec![0; rows_len(slots)];
         let hash = |block| checksum::region_hash(self.stored_rows(block, &mut copy), block);
@@ -163,19 +164,18 @@ impl FilterBank {
 
     /// The rows of a region, as standalone bytes have them. Written to `copy` if the rows in memory are longer.
     fn stored_rows<'a>(&'a self, block: usize, copy: &'a mut [u8]) -> &'a [u8] {
-        let rows = self.view.rows(block).expect("a view of all rows");
+        let rows = self.as_view().rows(block);
         if rows.len() == copy.len() {
             return rows;
         }
-        copy_rows(rows, copy, self.view.shape.slots);
+        copy_rows(rows, copy, self.shape.slots);
         copy
     }
 
     /// Copies the rows and known keys of a bank with as many slots.
-    fn filled_from<B: AsRef<[u8]>>(mut self, view: &BankView<B>) -> Self {
+    fn filled_from(mut self, view: BankView<'_>) -> Self {
         for block in 0..view.shape.n_blocks {
-            let rows = view.rows(block).expect("a view of all rows");
-            copy_rows(rows, self.rows_mut(block), view.slots());
+            copy_rows(view.rows(block), self.rows_mut(block), view.slots());
         }
         for slot in 0..view.slots() {
             self.set_known_keys(slot, view.known_keys(slot));
@@ -190,10 +190,10 @@ impl FilterBank {
     ///
     /// If that is more than 2^24 slots, or memory cannot be allocated. Then nothing is changed.
     pub fn try_reserve(&mut self, additional: usize) -> Result<(), Error> {
-        let capacity = self.view.shape.slots.saturating_add(additional);
+        let capacity = self.shape.slots.saturating_add(additional);
         if capacity > self.capacity() {
-            let larger = Self::checked(self.view.shape, capacity)?;
-            *self = larger.filled_from(&self.view);
+            let larger = Self::checked(self.shape, capacity)?;
+            *self = larger.filled_from(self.as_view());
         }
         Ok(())
     }
@@ -204,7 +204,7 @@ impl FilterBank {
     ///
     /// If the bank has filters.
     pub fn with_seed(mut self, seed: u64) -> Result<Self, Error> {
-        self.view.shape.seed = Seed::of_empty(seed, self.view.shape.slots == 0)?;
+        self.shape.seed = Seed::of_empty(seed, self.shape.slots == 0)?;
         Ok(self)
     }
 
@@ -212,19 +212,19 @@ impl FilterBank {
     #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(mut self, kernel: Kernel) -> Self {
-        self.view.shape.kernel = kernel;
+        self.shape.kernel = kernel;
         self
     }
 
     /// The bank as a view, for lookups.
     #[inline]
-    pub fn as_view(&self) -> &BankView<impl AsRef<[u8]>> {
-        &self.view
+    pub fn as_view(&self) -> BankView<'_> {
+        BankView { bytes: &self.bytes, shape: self.shape, checksums: None }
     }
 
     /// Slots that the bank has room for.
     pub fn capacity(&self) -> usize {
-        self.view.shape.rows_len / BLOCK_BYTES
+        self.shape.rows_len / BLOCK_BYTES
     }
 
     /// Adds a filter, folded to the bank's number of blocks, and returns its slot, the number of slots before.
@@ -253,7 +253,7 @@ impl FilterBank {
     }
 
     fn push_views(&mut self, filters: &[BloomView<'_>]) -> Result<Range<usize>, Error> {
-        let (start, capacity) = (self.view.shape.slots, self.capacity());
+        let (start, capacity) = (self.shape.slots, self.capacity());
         let slots = start + filters.len();
         if slots > capacity {
             let text = "the bank has room for {} slots, not {}: reserve more, or replace a filter";
@@ -269,7 +269,7 @@ impl FilterBank {
     ///
     /// If there is no such slot, or as [`push`](Self::push). Then nothing is changed.
     pub fn replace<'a>(&mut self, slot: usize, filter: impl Into<BloomView<'a>>) -> Result<(), Error> {
-        self.view.check_slot(slot)?;
+        self.as_view().check_slot(slot)?;
         self.write(slot, &[filter.into()])
     }
 
@@ -279,14 +279,14 @@ impl FilterBank {
     ///
     /// If there is no such slot.
     pub fn clear_slot(&mut self, slot: usize) -> Result<(), Error> {
-        self.view.check_slot(slot)?;
+        self.as_view().check_slot(slot)?;
         self.set_known_keys(slot, Some(0));
         self.write_blocks(slot, 1, |_, _| [0; BLOCK_BYTES]);
         Ok(())
     }
 
     fn write(&mut self, first: usize, filters: &[BloomView<'_>]) -> Result<(), Error> {
-        let Shape { n_blocks, k, seed, .. } = self.view.shape;
+        let Shape { n_blocks, k, seed, .. } = self.shape;
         for filter in filters {
             check_modules(filter.n_modules())?;
             // A filter of a multiple of the bank's blocks is folded.
@@ -297,7 +297,7 @@ impl FilterBank {
             }
             check_placing([k, filter.k].map(ProbeCount::get), [seed, filter.seed])?;
         }
-        self.view.shape.slots = self.view.shape.slots.max(first + filters.len());
+        self.shape.slots = self.shape.slots.max(first + filters.len());
         for (slot, filter) in (first..).zip(filters) {
             self.set_known_keys(slot, filter.keys);
         }
@@ -311,8 +311,8 @@ impl FilterBank {
     /// Writes `count` slots from `first` on. `block_of` is called with a slot, counted from `first`, and the number of
     /// a block, and returns that block.
     fn write_blocks(&mut self, first: usize, count: usize, block_of: impl Fn(usize, usize) -> Block) {
-        let kernel = self.view.shape.kernel;
-        for block in 0..self.view.shape.n_blocks {
+        let kernel = self.shape.kernel;
+        for block in 0..self.shape.n_blocks {
             let rows = self.rows_mut(block);
             let mut done = 0;
             while done < count {
@@ -337,14 +337,14 @@ impl FilterBank {
     }
 
     fn rows_mut(&mut self, block: usize) -> &mut [u8] {
-        let Shape { stride, rows_len, .. } = self.view.shape;
-        &mut self.view.bytes[block * stride..][..rows_len]
+        let Shape { stride, rows_len, .. } = self.shape;
+        &mut self.bytes[block * stride..][..rows_len]
     }
 
     fn set_known_keys(&mut self, slot: usize, keys: Option<u64>) {
-        let start = self.view.shape.regions_len() + slot * KEYS_BYTES;
+        let start = self.shape.regions_len() + slot * KEYS_BYTES;
         let keys = keys.unwrap_or(footer::UNKNOWN_KEYS);
-        self.view.bytes[start..][..KEYS_BYTES].copy_from_slice(&keys.to_le_bytes());
+        self.bytes[start..][..KEYS_BYTES].copy_from_slice(&keys.to_le_bytes());
     }
 }
 
@@ -386,6 +386,6 @@ fn merge<const BYTES: usize>(rows: &mut [u8], word: usize, square: &Square, mask
 
 impl fmt::Debug for FilterBank {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.view.shape.debug("FilterBank", f)
+        self.shape.debug("FilterBank", f)
     }
 }

@@ -6,7 +6,7 @@ use super::bitmap::SlotBitmap;
 use super::checksum::Checksums;
 use super::footer::{BankFooter, wrong_size};
 use super::shape::{KEYS_BYTES, Shape};
-use crate::blocks::{BLOCK_BYTES, Block, Blocks};
+use crate::blocks::{Block, Blocks};
 use crate::error::Error;
 use crate::filter::BloomFilter;
 use crate::footer::{self, StandaloneFooter};
@@ -17,9 +17,7 @@ use crate::sizing::Sizing;
 /// A bank read in place from its standalone bytes, without copying, or a [`FilterBank`](crate::bank::FilterBank)
 /// borrowed.
 ///
-/// The bytes are borrowed if `B` is `&[u8]`. The view keeps them if `B` is `bytes::Bytes`, such as a part of a mapped
-/// file, [`AlignedBytes`](crate::AlignedBytes), `Arc<[u8]>` or something else that is `AsRef<[u8]>`. `as_ref` must
-/// return the same bytes each time. If it returns fewer, all slots possibly have every key.
+/// An [`Owned`](crate::Owned) view keeps its bytes.
 ///
 /// # Examples
 ///
@@ -38,14 +36,15 @@ use crate::sizing::Sizing;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy)]
-pub struct BankView<B> {
-    pub(super) bytes: B,
+pub struct BankView<'a> {
+    /// The regions, then the known keys, and a footer if they are standalone bytes.
+    pub(super) bytes: &'a [u8],
     pub(super) shape: Shape,
     /// `None` for a bank in memory.
     pub(super) checksums: Option<Checksums>,
 }
 
-impl<B: AsRef<[u8]>> BankView<B> {
+impl<'a> BankView<'a> {
     /// Opens standalone bytes, exactly the bank's, and compares all of them with their checksums.
     ///
     /// # Errors
@@ -53,7 +52,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// If the bytes were cut, are damaged or of a different version, or if the keys were hashed by a different function
     /// than this build's.
     #[doc(alias = "from_bytes")]
-    pub fn from_standalone(bytes: B) -> Result<Self, Error> {
+    pub fn from_standalone(bytes: &'a [u8]) -> Result<Self, Error> {
         let view = Self::from_standalone_unverified(bytes)?;
         view.verify().map(|()| view)
     }
@@ -68,11 +67,10 @@ impl<B: AsRef<[u8]>> BankView<B> {
     ///
     /// If the bytes were cut, if their footer is damaged or of a different version, or if the keys were hashed by a
     /// different function than this build's.
-    pub fn from_standalone_unverified(bytes: B) -> Result<Self, Error> {
-        let all = bytes.as_ref();
-        let footer = BankFooter::read(all)?;
-        if footer.standalone_len() != all.len() as u64 {
-            return Err(wrong_size(footer.shape.n_blocks as u64, all.len() - StandaloneFooter::LEN));
+    pub fn from_standalone_unverified(bytes: &'a [u8]) -> Result<Self, Error> {
+        let footer = BankFooter::read(bytes)?;
+        if footer.standalone_len() != bytes.len() as u64 {
+            return Err(wrong_size(footer.shape.n_blocks as u64, bytes.len() - StandaloneFooter::LEN));
         }
         Ok(Self { shape: footer.shape, checksums: Some(footer.checksums), bytes })
     }
@@ -86,7 +84,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// [`FilterBank`](crate::bank::FilterBank), which has no checksums.
     pub fn verify(&self) -> Result<(), Error> {
         let (shape, checksums) = (self.shape, self.checksums.ok_or(Error::no_checksum())?);
-        BankFooter { shape, checksums }.verify_body(self.bytes.as_ref())
+        BankFooter { shape, checksums }.verify_body(self.bytes)
     }
 
     /// Hashes `key` under the filters' seed, for the methods that accept hashes.
@@ -110,7 +108,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// [`find`](Self::find) by hash.
     #[inline]
     pub fn find_hash(&self, hash: u64, found: &mut SlotBitmap) -> bool {
-        self.shape.find(self.rows(self.shape.block_of(hash)), hash, found)
+        self.shape.find(Some(self.rows(self.shape.block_of(hash))), hash, found)
     }
 
     /// [`find_hash`](Self::find_hash) for many keys. Calls `each` with the index of each hash, in order, and the slots
@@ -153,9 +151,8 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// Starts loading the rows of a hash that you will look up a little later.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
-        if let Some(rows) = self.rows(self.shape.block_of(hash)) {
-            kernel::prefetch_rows(rows, hash, self.shape.k, self.shape.slots.div_ceil(64).min(64));
-        }
+        let rows = self.rows(self.shape.block_of(hash));
+        kernel::prefetch_rows(rows, hash, self.shape.k, self.shape.slots.div_ceil(64).min(64));
     }
 
     /// The filter of a slot, bit for bit as it was put in, or as it was after folding. Costs about as much as
@@ -175,9 +172,9 @@ impl<B: AsRef<[u8]>> BankView<B> {
         Ok(BloomFilter::new(blocks, k, kernel, seed, keys))
     }
 
-    /// A block of a slot, all ones if the bytes have become fewer.
+    /// A block of a slot.
     pub(super) fn block(&self, slot: usize, number: usize) -> Block {
-        self.rows(number).map_or([0xff; BLOCK_BYTES], |rows| column(rows, slot))
+        column(self.rows(number), slot)
     }
 
     pub(super) fn check_slot(&self, slot: usize) -> Result<(), Error> {
@@ -187,15 +184,15 @@ impl<B: AsRef<[u8]>> BankView<B> {
     }
 
     #[inline]
-    pub(super) fn rows(&self, block: usize) -> Option<&[u8]> {
-        self.bytes.as_ref().get(block * self.shape.stride..)?.get(..self.shape.rows_len)
+    pub(super) fn rows(&self, block: usize) -> &'a [u8] {
+        &self.bytes[block * self.shape.stride..][..self.shape.rows_len]
     }
 
     /// Number of distinct keys in a slot's filter, if known. See
     /// [`BloomFilter::known_keys`](crate::BloomFilter::known_keys). `None` if there is no such slot.
     pub fn known_keys(&self, slot: usize) -> Option<u64> {
         self.check_slot(slot).ok()?;
-        let keys = self.bytes.as_ref().get(self.shape.regions_len() + slot * KEYS_BYTES..)?.first_chunk()?;
+        let keys = self.bytes.get(self.shape.regions_len() + slot * KEYS_BYTES..)?.first_chunk()?;
         Some(u64::from_le_bytes(*keys)).filter(|&keys| keys != footer::UNKNOWN_KEYS)
     }
 
@@ -233,7 +230,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
 
     /// Bytes of the view, or memory of the [`FilterBank`](crate::bank::FilterBank).
     pub fn byte_len(&self) -> usize {
-        self.bytes.as_ref().len()
+        self.bytes.len()
     }
 }
 
@@ -247,7 +244,7 @@ fn column(rows: &[u8], slot: usize) -> Block {
     block
 }
 
-impl<B: AsRef<[u8]>> fmt::Debug for BankView<B> {
+impl fmt::Debug for BankView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.shape.debug("BankView", f)
     }

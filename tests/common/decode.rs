@@ -270,7 +270,7 @@ pub fn decoders_survive(bytes: &[u8], key: &[u8]) {
         Ok(view) => {
             let owned = owned.expect("the view opened");
             assert_eq!(owned.as_view().contains(key), may_match);
-            assert!(owned.as_view() == view);
+            assert!(*owned.as_view() == view);
             assert_eq!(view.contains(key), may_match);
             assert_eq!((view.seed(), view.known_keys()), (0, None));
             let filter = check_view(&view);

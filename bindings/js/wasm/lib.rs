@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 use bloomline::bank::{BankView, SlotBitmap};
-use bloomline::{AlignedBytes, BloomFilter, BloomView, Error, KeyEstimate, OwnedView, Sizing};
+use bloomline::{AlignedBytes, BloomFilter, BloomView, Error, KeyEstimate, Owned, OwnedView, Sizing};
 use wasm_bindgen::prelude::*;
 
 /// The standard library's allocator, but built for size.
@@ -234,7 +234,7 @@ impl Filter {
     fn view(&self) -> BloomView<'_> {
         match &self.0 {
             Bits::Owned(filter) => filter.as_view(),
-            Bits::Opened(view) => view.as_view(),
+            Bits::Opened(view) => *view.as_view(),
         }
     }
 
@@ -389,37 +389,37 @@ fn room(len: usize) -> Result<Vec<u8>, JsError> {
 }
 
 #[wasm_bindgen]
-pub struct Bank(BankView<Bytes>);
+pub struct Bank(Owned<BankView<'static>, Bytes>);
 
 #[wasm_bindgen]
 impl Bank {
     pub fn open(bytes: Bytes) -> Result<Self, JsError> {
-        Ok(Self(BankView::from_standalone(bytes.shrunk()?)?))
+        Ok(Self(Owned::from_standalone(bytes.shrunk()?)?))
     }
 
     pub fn find(&self, len: usize) -> Vec<u32> {
         let mut found = SlotBitmap::new();
-        staged(len, |key| self.0.find(key, &mut found));
+        staged(len, |key| self.0.as_view().find(key, &mut found));
         found.iter().map(|slot| slot as u32).collect()
     }
 
     pub fn slots(&self) -> usize {
-        self.0.slots()
+        self.0.as_view().slots()
     }
 
     pub fn k(&self) -> u32 {
-        self.0.sizing().k()
+        self.0.as_view().sizing().k()
     }
 
     pub fn blocks(&self) -> usize {
-        self.0.sizing().n_blocks()
+        self.0.as_view().sizing().n_blocks()
     }
 
     pub fn byte_len(&self) -> usize {
-        self.0.byte_len()
+        self.0.as_view().byte_len()
     }
 
     pub fn seed(&self) -> u64 {
-        self.0.seed()
+        self.0.as_view().seed()
     }
 }

@@ -170,7 +170,7 @@ impl BloomView {
 /// Fails if the view is closed.
 pub fn view_of(opened: &Option<OwnedView<Owner>>) -> PyResult<bloomline::BloomView<'_>> {
     match opened {
-        Some(view) => Ok(view.as_view()),
+        Some(view) => Ok(*view.as_view()),
         None => Err(PyValueError::new_err("the view is closed: open it again")),
     }
 }

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use bloomline::Owned;
 use bloomline::bank::{IndexView, SlotBitmap};
 use pyo3::prelude::*;
 
@@ -17,13 +18,13 @@ use crate::keys;
 /// bytes that it reads with their checksums. So damage raises an error, and hides no key.
 #[pyclass(frozen, weakref, module = "bloomline")]
 pub struct FileIndex {
-    index: IndexView<Owner>,
+    index: Owned<IndexView<'static>, Owner>,
     path: PathBuf,
 }
 
 impl FileIndex {
     pub fn open(py: Python<'_>, path: PathBuf, mmap: bool, verify: bool) -> PyResult<Self> {
-        let from = if verify { IndexView::from_standalone } else { IndexView::from_standalone_unverified };
+        let from = if verify { Owned::from_standalone } else { Owned::from_standalone_unverified };
         py.detach(|| {
             let index = from(Owner::open(&path, mmap)?);
             let index = index.map_err(|error| decode_error(error, &[], Some(&path)))?;
@@ -43,27 +44,27 @@ impl FileIndex {
     fn find<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let py = key.py();
         let mut found = SlotBitmap::new();
-        let (checked, _) = keys::with_bytes(key, |key| py.detach(|| self.index.find(key, &mut found)))?;
+        let (checked, _) = keys::with_bytes(key, |key| py.detach(|| self.index.as_view().find(key, &mut found)))?;
         checked.map_err(|error| decode_error(error, &[], Some(&self.path)))?;
         let decode = py.import("os")?.getattr("fsdecode")?;
-        found.iter().map(|file| decode.call1((self.index.footer().name(file),))).collect()
+        found.iter().map(|file| decode.call1((self.index.as_view().footer().name(file),))).collect()
     }
 
     /// How the keys of the files were taken, such as "words", or "" if that is unknown.
     #[getter]
     fn rule(&self) -> &str {
-        self.index.footer().rule()
+        self.index.as_view().footer().rule()
     }
 
     /// The false-positive rate that was requested for each file.
     #[getter]
     fn fpr(&self) -> f64 {
-        self.index.footer().fpr()
+        self.index.as_view().footer().fpr()
     }
 
     /// Number of files.
     fn __len__(&self) -> usize {
-        self.index.footer().files()
+        self.index.as_view().footer().files()
     }
 
     fn __repr__(&self) -> String {

@@ -280,7 +280,7 @@ impl<'a> About<'a> {
         self.fpr = Some(frontier.estimated_fpr());
     }
 
-    fn bank(&mut self, bank: &BankView<&[u8]>) {
+    fn bank(&mut self, bank: &BankView<'_>) {
         let (slots, n_blocks) = (bank.slots(), bank.sizing().n_blocks() as u64);
         self.fact("slots", grouped(slots as u64), "slots", slots);
         self.set("blocks", n_blocks);
@@ -302,7 +302,7 @@ impl<'a> About<'a> {
         self.set("known_keys", keys);
     }
 
-    fn index(&mut self, index: &IndexView<&[u8]>) {
+    fn index(&mut self, index: &IndexView<'_>) {
         let footer = index.footer();
         let (files, banks) = (footer.files(), footer.ranges(0).count());
         self.fact(

@@ -88,7 +88,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 /// The files that possibly have the key, or all of its words.
-fn find(file: &FilterFile, index: &IndexView<&[u8]>, input: &Input, key: &OsStr) -> Result<BTreeSet<usize>> {
+fn find(file: &FilterFile, index: &IndexView<'_>, input: &Input, key: &OsStr) -> Result<BTreeSet<usize>> {
     let (shown, bytes) = (key.to_string_lossy(), key.as_encoded_bytes());
     if let Some(length) = input.rule.length.filter(|length| length.get() != bytes.len()) {
         bail!("{shown:?}: has {} bytes, and keys have {length} (give a whole one)", bytes.len());

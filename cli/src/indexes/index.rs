@@ -78,7 +78,7 @@ struct Source {
     unchanged: Option<usize>,
 }
 
-type Old<'a> = IndexView<&'a [u8]>;
+type Old<'a> = IndexView<'a>;
 
 pub fn run(arguments: &Arguments) -> Result<()> {
     let Output { path, quiet, .. } = &arguments.output;

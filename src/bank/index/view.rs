@@ -11,9 +11,8 @@ use crate::filter::BloomFilter;
 use crate::footer::UNKNOWN_KEYS;
 use crate::key::Key;
 
-/// An index over files, read in place from its standalone bytes, such as a mapped file.
-///
-/// `as_ref` of `B` must return the same bytes each time.
+/// An index over files, read in place from its standalone bytes, such as a mapped file. An
+/// [`Owned`](crate::Owned) view keeps its bytes.
 ///
 /// # Examples
 ///
@@ -27,7 +26,8 @@ use crate::key::Key;
 ///     builder.insert(name, FileVersion::default(), keys.finish()?)?;
 /// }
 ///
-/// let index = IndexView::from_standalone(builder.to_standalone()?)?;
+/// let bytes = builder.to_standalone()?;
+/// let index = IndexView::from_standalone(&bytes)?;
 /// let mut found = SlotBitmap::new();
 /// index.find("bee", &mut found)?;
 /// let names: Vec<_> = found.iter().map(|file| index.footer().name(file)).collect();
@@ -36,21 +36,21 @@ use crate::key::Key;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct IndexView<B> {
-    bytes: B,
+pub struct IndexView<'a> {
+    bytes: &'a [u8],
     footer: IndexFooter,
     /// Whether all bytes were compared with their checksums, so that lookups need not.
     verified: bool,
 }
 
-impl<B: AsRef<[u8]>> IndexView<B> {
+impl<'a> IndexView<'a> {
     /// Opens standalone bytes, exactly the index's, and compares all of them with their checksums.
     ///
     /// # Errors
     ///
     /// If the bytes were cut, are damaged or of a different version, or if the keys were hashed by a different function
     /// than this build's.
-    pub fn from_standalone(bytes: B) -> Result<Self, Error> {
+    pub fn from_standalone(bytes: &'a [u8]) -> Result<Self, Error> {
         let view = Self::from_standalone_unverified(bytes)?;
         view.verify()?;
         Ok(Self { verified: true, ..view })
@@ -62,10 +62,9 @@ impl<B: AsRef<[u8]>> IndexView<B> {
     /// # Errors
     ///
     /// As [`from_standalone`](Self::from_standalone), but for damaged bits.
-    pub fn from_standalone_unverified(bytes: B) -> Result<Self, Error> {
-        let all = bytes.as_ref();
-        let footer = IndexFooter::read(all)?;
-        let (needed, found) = (footer.standalone_len, all.len());
+    pub fn from_standalone_unverified(bytes: &'a [u8]) -> Result<Self, Error> {
+        let footer = IndexFooter::read(bytes)?;
+        let (needed, found) = (footer.standalone_len, bytes.len());
         if needed != found as u64 {
             let text = "the index has {} bytes, not {}: the bytes were cut or joined";
             return Err(Error::damaged(text, [needed, found as u64]));
@@ -147,12 +146,12 @@ impl<B: AsRef<[u8]>> IndexView<B> {
         Ok(None)
     }
 
-    fn bank(&self, bank: &Bank) -> BankView<&[u8]> {
+    fn bank(&self, bank: &Bank) -> BankView<'a> {
         BankView { bytes: self.body(bank), shape: bank.footer.shape, checksums: None }
     }
 
     /// The bytes of a bank before its footer.
-    fn body(&self, bank: &Bank) -> &[u8] {
+    fn body(&self, bank: &Bank) -> &'a [u8] {
         self.part(bank.start, bank.body_len() as usize)
     }
 
@@ -170,14 +169,12 @@ impl<B: AsRef<[u8]>> IndexView<B> {
         core::array::from_fn(|i| words.get(i).map_or(0, |word| u64::from_le_bytes(*word)))
     }
 
-    /// Bytes of the index, or none if they have become fewer.
-    fn part(&self, start: u64, len: usize) -> &[u8] {
-        let bytes = self.bytes.as_ref();
-        usize::try_from(start).ok().and_then(|start| bytes.get(start..)?.get(..len)).unwrap_or_default()
+    fn part(&self, start: u64, len: usize) -> &'a [u8] {
+        &self.bytes[start as usize..][..len]
     }
 }
 
-impl<B> fmt::Debug for IndexView<B> {
+impl fmt::Debug for IndexView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.footer.fmt(f)
     }
