@@ -1,7 +1,12 @@
 //! Indexes over files: the answers are those of each file's filter, also by ranges and in damaged bytes.
 
+#[allow(dead_code, reason = "other tests measure what is kept")]
+#[path = "common/allocations.rs"]
+mod allocations;
+
 use std::collections::BTreeMap;
 
+use allocations::allocated;
 use bloomline::bank::{FileVersion, IndexBuilder, IndexFooter, IndexView, SlotBitmap};
 use bloomline::{BloomFilter, ErrorKind, FilterBuilder, Sizing};
 use proptest::prelude::*;
@@ -151,6 +156,26 @@ fn each_damaged_range_is_an_error() {
         let ranges = ranges.iter().map(|range| &bytes[range.clone()]);
         assert!(footer.find_in_ranges(hash, ranges, &mut found).is_err());
         assert!(found.iter().eq(files.iter().copied()), "bank {damaged}: {found:?}");
+    }
+}
+
+#[test]
+fn only_the_first_lookup_allocates() {
+    let files: Files = (0..200_u8).map(|i| (vec![i], (0..1 << (i % 11)).collect())).collect();
+    let (bytes, _) = index_of(&files);
+    let verified = IndexView::from_standalone(&bytes).unwrap();
+    let unverified = IndexView::from_standalone_unverified(&bytes).unwrap();
+    assert!(verified.footer().ranges(0).count() > 1, "several banks");
+    let mut found = SlotBitmap::new();
+    for first in [true, false] {
+        let (of_lookups, ()) = allocated(|| {
+            for key in 0..100_u64 {
+                assert_eq!(verified.find(key, &mut found), Ok(true));
+                assert_eq!(unverified.find(key, &mut found), Ok(true));
+                assert!(by_ranges(verified.footer(), &bytes, key, &mut found));
+            }
+        });
+        assert_eq!(of_lookups > 0, first, "{of_lookups} bytes");
     }
 }
 

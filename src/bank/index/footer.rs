@@ -212,27 +212,26 @@ impl IndexFooter {
         let mut checked = Ok(());
         let any = self.find_by(hash, found, |bank, slots| {
             let bytes = ranges.next();
-            let bytes = bytes.as_ref().map_or(&[][..], AsRef::as_ref);
-            let result = bank.footer.find_in_range(bytes, hash, slots);
-            checked = checked.and(result.map(drop));
-            result.is_ok()
+            let rows = bank.footer.checked_rows(bytes.as_ref().map_or(&[][..], AsRef::as_ref), hash);
+            checked = checked.and(rows.map(drop));
+            rows.map(|rows| bank.footer.shape.find(Some(rows), hash, slots)).is_ok()
         });
         checked.map(|()| any)
     }
 
     /// Calls `find` with each bank, to find the slots that possibly have the key of a hash, then finds their files. If
-    /// it returns `false`, these are all of the bank, whose slots forged bytes can claim to be many.
+    /// it returns `false`, these are all of the bank. Then it must not write the slots, of which forged bytes can claim
+    /// many.
     pub(super) fn find_by(
         &self,
         hash: u64,
         found: &mut SlotBitmap,
         mut find: impl FnMut(&Bank, &mut SlotBitmap) -> bool,
     ) -> bool {
-        let mut slots = SlotBitmap::new();
-        found.fill(self.files(), |words| {
+        found.fill_by(self.files(), |words, slots| {
             words.fill(0);
             for bank in &self.banks {
-                if !find(bank, &mut slots) {
+                if !find(bank, slots) {
                     bank.files.iter().for_each(|file| words[file.number / 64] |= 1 << (file.number % 64));
                     continue;
                 }
