@@ -214,9 +214,13 @@ fn arguments_out_of_range_are_errors() {
 #[test]
 fn an_index_is_about_as_large_as_its_filters() {
     let sizes = (0..2_000_u64).map(|i| (i.to_le_bytes().to_vec(), (0..10 + i * i / 500).collect()));
-    let (bytes, filters) = index_of(&sizes.collect());
-    let alone: usize = filters.iter().map(BloomFilter::byte_len).sum();
-    assert!(bytes.len() < alone * 21 / 20, "{} of {alone}", bytes.len());
+    let files: Files = sizes.collect();
+    let (bytes, filters) = index_of(&files);
+    let rounded: usize = filters.iter().map(BloomFilter::byte_len).sum();
+    assert!(bytes.len() < rounded * 21 / 20, "{} of {rounded}", bytes.len());
+    let needed = files.values().map(|keys| Sizing::for_fpr(keys.len() as u64, 0.001).unwrap().byte_len());
+    let needed: usize = needed.sum();
+    assert!(bytes.len() < needed * 7 / 5, "{} of {needed}", bytes.len());
     let footer = IndexFooter::read(&bytes).unwrap();
     let read: u64 = footer.ranges(footer.hash_key("ant")).map(|range| range.end - range.start).sum();
     assert!(footer.ranges(0).count() <= 8 && read < 3 * 64 * 2_000, "{read}");
