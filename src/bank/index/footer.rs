@@ -91,6 +91,11 @@ impl Bank {
     pub(super) fn body_len(&self) -> u64 {
         self.footer.standalone_len() - BankFooter::LEN as u64
     }
+
+    /// Number of slots that are those of files.
+    fn taken(&self) -> usize {
+        self.files.last().map_or(0, |file| file.first_slot + file.slots as usize)
+    }
 }
 
 impl IndexFooter {
@@ -156,26 +161,21 @@ impl IndexFooter {
 
     /// Gives each file the next slots of its bank.
     fn take_slots(&mut self, entries: &[Entry]) -> Result<(), Error> {
-        let mut taken = Vec::new();
-        reserve(&mut taken, self.banks.len())?;
-        taken.resize(self.banks.len(), 0);
         for (number, &Entry { bank, n_blocks }) in
             entries.iter().enumerate().filter(|(_, file)| file.n_blocks > 0)
         {
             let wrong = Error::impossible("bank of file", number as u64);
-            let bank_number = usize::from(bank);
-            let bank = self.banks.get_mut(bank_number).ok_or(wrong)?;
+            let bank = self.banks.get_mut(usize::from(bank)).ok_or(wrong)?;
             let slots = slots(n_blocks, bank.footer.shape.n_blocks as u64);
-            let (first_slot, room) = (taken[bank_number], (bank.footer.slots() - taken[bank_number]) as u64);
+            let first_slot = bank.taken();
             // So the number of blocks with repetition does not overflow, because the bank's length does not.
-            if slots > room {
+            if slots > (bank.footer.slots() - first_slot) as u64 {
                 return Err(wrong);
             }
             reserve(&mut bank.files, 1)?;
             bank.files.push(File { number, first_slot, n_blocks, slots });
-            taken[bank_number] += slots as usize;
         }
-        let all_taken = self.banks.iter().map(|bank| bank.footer.slots()).eq(taken);
+        let all_taken = self.banks.iter().all(|bank| bank.taken() == bank.footer.slots());
         if all_taken { Ok(()) } else { Err(Error::impossible("number of files", entries.len() as u64)) }
     }
 
