@@ -1,7 +1,12 @@
 //! Indexes over files: the answers are those of each file's filter, also by ranges and in damaged bytes.
 
+#[allow(dead_code, reason = "other tests measure what is kept")]
+#[path = "common/allocations.rs"]
+mod allocations;
+
 use std::collections::BTreeMap;
 
+use allocations::allocated;
 use bloomline::bank::{FileVersion, IndexBuilder, IndexFooter, IndexView, SlotBitmap};
 use bloomline::{BloomFilter, ErrorKind, FilterBuilder, Sizing};
 use proptest::prelude::*;
@@ -156,6 +161,26 @@ fn each_damaged_range_is_an_error() {
 }
 
 #[test]
+fn only_the_first_lookup_allocates() {
+    let files: Files = (0..200_u8).map(|i| (vec![i], (0..1 << (i % 11)).collect())).collect();
+    let (bytes, _) = index_of(&files);
+    let verified = IndexView::from_standalone(&bytes).unwrap();
+    let unverified = IndexView::from_standalone_unverified(&bytes).unwrap();
+    assert!(verified.footer().ranges(0).count() > 1, "several banks");
+    let mut found = SlotBitmap::new();
+    for first in [true, false] {
+        let (of_lookups, ()) = allocated(|| {
+            for key in 0..100_u64 {
+                assert_eq!(verified.find(key, &mut found), Ok(true));
+                assert_eq!(unverified.find(key, &mut found), Ok(true));
+                assert!(by_ranges(verified.footer(), &bytes, key, &mut found));
+            }
+        });
+        assert_eq!(of_lookups > 0, first, "{of_lookups} bytes");
+    }
+}
+
+#[test]
 fn long_names_share_what_a_byte_can_say() {
     let names = [250, 255, 256, 300, 2_000].map(|n| ["a", "b"].map(|end| "n".repeat(n) + end));
     let files: Files = names.concat().into_iter().map(|name| (name.into_bytes(), vec![])).collect();
@@ -190,9 +215,13 @@ fn arguments_out_of_range_are_errors() {
 #[test]
 fn an_index_is_about_as_large_as_its_filters() {
     let sizes = (0..2_000_u64).map(|i| (i.to_le_bytes().to_vec(), (0..10 + i * i / 500).collect()));
-    let (bytes, filters) = index_of(&sizes.collect());
-    let alone: usize = filters.iter().map(BloomFilter::byte_len).sum();
-    assert!(bytes.len() < alone * 21 / 20, "{} of {alone}", bytes.len());
+    let files: Files = sizes.collect();
+    let (bytes, filters) = index_of(&files);
+    let rounded: usize = filters.iter().map(BloomFilter::byte_len).sum();
+    assert!(bytes.len() < rounded * 21 / 20, "{} of {rounded}", bytes.len());
+    let needed = files.values().map(|keys| Sizing::for_fpr(keys.len() as u64, 0.001).unwrap().byte_len());
+    let needed: usize = needed.sum();
+    assert!(bytes.len() < needed * 7 / 5, "{} of {needed}", bytes.len());
     let footer = IndexFooter::read(&bytes).unwrap();
     let read: u64 = footer.ranges(footer.hash_key("ant")).map(|range| range.end - range.start).sum();
     assert!(footer.ranges(0).count() <= 8 && read < 3 * 64 * 2_000, "{read}");

@@ -1,12 +1,12 @@
 //! `SlotBitmap`: the result of a lookup.
 
 use alloc::vec::Vec;
-use core::{fmt, iter};
+use core::{fmt, iter, mem};
 
 /// The slots of a bank, or the files of an index, that possibly have a key, one bit each.
 ///
-/// Iterate over it for their numbers, in ascending order. Reuse one for many lookups, because only the first in a bank,
-/// or in a larger bank, allocates.
+/// Iterate over it for their numbers, in ascending order. Reuse one for many lookups, because only the first in a bank
+/// or index, or in a larger one, allocates.
 ///
 /// # Examples
 ///
@@ -24,12 +24,14 @@ use core::{fmt, iter};
 pub struct SlotBitmap {
     /// Bits that belong to no slot are zero.
     words: Vec<u64>,
+    /// Memory that lookups in an index keep for the slots of its banks.
+    room: Vec<u64>,
 }
 
 impl SlotBitmap {
     /// An empty bitmap.
     pub const fn new() -> Self {
-        Self { words: Vec::new() }
+        Self { words: Vec::new(), room: Vec::new() }
     }
 
     /// The slots whose bits are set, in ascending order.
@@ -65,6 +67,15 @@ impl SlotBitmap {
         }
         // ORed, because a branch on each word would be unpredictable.
         self.words.iter().fold(0, |all, word| all | word) != 0
+    }
+
+    /// [`fill`](Self::fill), with a bitmap for the slots of a bank.
+    #[inline]
+    pub(super) fn fill_by(&mut self, files: usize, write: impl FnOnce(&mut [u64], &mut Self)) -> bool {
+        let mut slots = Self { words: mem::take(&mut self.room), room: Vec::new() };
+        let any = self.fill(files, |words| write(words, &mut slots));
+        self.room = slots.words;
+        any
     }
 }
 

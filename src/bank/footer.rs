@@ -104,15 +104,18 @@ impl BankFooter {
     /// If the bytes have a wrong length, are damaged, or belong to a different range or bank. The key is then possibly
     /// present in all slots, and `found` has all of them.
     pub fn find_in_range(&self, bytes: &[u8], hash: u64, found: &mut SlotBitmap) -> Result<bool, Error> {
+        let rows = self.checked_rows(bytes, hash);
+        let any = self.shape.find(rows.ok(), hash, found);
+        rows.map(|_| any)
+    }
+
+    pub(super) fn checked_rows<'a>(&self, bytes: &'a [u8], hash: u64) -> Result<&'a [u8], Error> {
         let expected = self.shape.stride;
-        let checked = if bytes.len() == expected {
-            self.checksums.verify_region(bytes, self.shape.block_of(hash))
-        } else {
-            Err(footer::wrong_range(expected, bytes))
-        };
-        let rows = checked.is_ok().then(|| &bytes[..self.shape.rows_len]);
-        let any = self.shape.find(rows, hash, found);
-        checked.map(|_| any)
+        if bytes.len() != expected {
+            return Err(footer::wrong_range(expected, bytes));
+        }
+        self.checksums.verify_region(bytes, self.shape.block_of(hash))?;
+        Ok(&bytes[..self.shape.rows_len])
     }
 
     /// Compares the bank's bytes before the footer with their checksums. There may be more bytes behind them.

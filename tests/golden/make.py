@@ -909,6 +909,8 @@ def damaged_index(data):
     for length in (0, 4, 6, 65535):
         yield f"a rule of {length} bytes", forged(data, 42, struct.pack("<H", length))
     yield "a rule that is not UTF-8", made(rule=b"lin\xe9s"), "rule cannot be"
+    without_keys = b"".join(stored[at:at + 16] + bytes(8) for at in range(0, len(stored), 24))
+    yield "0 keys in each file", made(stored=without_keys), "", "accepted"
     yield "no bytes of files", made(stored=b"")
     yield "a file more", made(stored=stored + bytes(24))
     yield "a byte of suffixes more", made(suffixes=suffixes + [b"x"])

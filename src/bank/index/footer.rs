@@ -91,11 +91,16 @@ impl Bank {
     pub(super) fn body_len(&self) -> u64 {
         self.footer.standalone_len() - BankFooter::LEN as u64
     }
+
+    /// Number of slots that are those of files.
+    fn taken(&self) -> usize {
+        self.files.last().map_or(0, |file| file.first_slot + file.slots as usize)
+    }
 }
 
 impl IndexFooter {
-    /// How many bytes at the end of an index [`read`](Self::read) needs, by the last 64 of them. They are some 20 for
-    /// each file.
+    /// How many bytes at the end of an index [`read`](Self::read) needs, by the last 64 of them. They are 16 to 30 for
+    /// each file if names are like their neighbours.
     ///
     /// # Errors
     ///
@@ -156,26 +161,21 @@ impl IndexFooter {
 
     /// Gives each file the next slots of its bank.
     fn take_slots(&mut self, entries: &[Entry]) -> Result<(), Error> {
-        let mut taken = Vec::new();
-        reserve(&mut taken, self.banks.len())?;
-        taken.resize(self.banks.len(), 0);
         for (number, &Entry { bank, n_blocks }) in
             entries.iter().enumerate().filter(|(_, file)| file.n_blocks > 0)
         {
             let wrong = Error::impossible("bank of file", number as u64);
-            let bank_number = usize::from(bank);
-            let bank = self.banks.get_mut(bank_number).ok_or(wrong)?;
+            let bank = self.banks.get_mut(usize::from(bank)).ok_or(wrong)?;
             let slots = slots(n_blocks, bank.footer.shape.n_blocks as u64);
-            let (first_slot, room) = (taken[bank_number], (bank.footer.slots() - taken[bank_number]) as u64);
+            let first_slot = bank.taken();
             // So the number of blocks with repetition does not overflow, because the bank's length does not.
-            if slots > room {
+            if slots > (bank.footer.slots() - first_slot) as u64 {
                 return Err(wrong);
             }
             reserve(&mut bank.files, 1)?;
             bank.files.push(File { number, first_slot, n_blocks, slots });
-            taken[bank_number] += slots as usize;
         }
-        let all_taken = self.banks.iter().map(|bank| bank.footer.slots()).eq(taken);
+        let all_taken = self.banks.iter().all(|bank| bank.taken() == bank.footer.slots());
         if all_taken { Ok(()) } else { Err(Error::impossible("number of files", entries.len() as u64)) }
     }
 
@@ -212,27 +212,26 @@ impl IndexFooter {
         let mut checked = Ok(());
         let any = self.find_by(hash, found, |bank, slots| {
             let bytes = ranges.next();
-            let bytes = bytes.as_ref().map_or(&[][..], AsRef::as_ref);
-            let result = bank.footer.find_in_range(bytes, hash, slots);
-            checked = checked.and(result.map(drop));
-            result.is_ok()
+            let rows = bank.footer.checked_rows(bytes.as_ref().map_or(&[][..], AsRef::as_ref), hash);
+            checked = checked.and(rows.map(drop));
+            rows.map(|rows| bank.footer.shape.find(Some(rows), hash, slots)).is_ok()
         });
         checked.map(|()| any)
     }
 
     /// Calls `find` with each bank, to find the slots that possibly have the key of a hash, then finds their files. If
-    /// it returns `false`, these are all of the bank, whose slots forged bytes can claim to be many.
+    /// it returns `false`, these are all of the bank. Then it must not write the slots, of which forged bytes can claim
+    /// many.
     pub(super) fn find_by(
         &self,
         hash: u64,
         found: &mut SlotBitmap,
         mut find: impl FnMut(&Bank, &mut SlotBitmap) -> bool,
     ) -> bool {
-        let mut slots = SlotBitmap::new();
-        found.fill(self.files(), |words| {
+        found.fill_by(self.files(), |words, slots| {
             words.fill(0);
             for bank in &self.banks {
-                if !find(bank, &mut slots) {
+                if !find(bank, slots) {
                     bank.files.iter().for_each(|file| words[file.number / 64] |= 1 << (file.number % 64));
                     continue;
                 }
