@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::blocks::{BLOCK_BYTES, BlockSlice};
 use crate::error::{Error, ErrorKind};
 use crate::footer::VERSION;
-use crate::lanes::{self, LANE_BYTES, Lane, Lanes, MOST_LANES, with_fewest_lanes};
+use crate::lanes::{self, LANE_BYTES, Lane, Lanes, MOST_LANES, ShortLanes, with_fewest_lanes};
 use crate::mask::ProbeCount;
 use crate::modules::{MOST_MODULES, Modules};
 
@@ -54,18 +54,53 @@ impl Tail {
     }
 }
 
-#[inline]
+/// The blocks of compact bytes of one module. `None` for other compact bytes, and for bytes that are not compact. So
+/// return the next two functions, and [`read_compact`] reads all.
+// A few instructions without a call, for callers that open the bytes for each lookup.
+#[inline(always)]
+pub(crate) fn one_module(bytes: &[u8]) -> Option<(BlockSlice<'_>, ProbeCount)> {
+    let (&trailer, lanes) = bytes.split_last()?;
+    let (blocks, []) = lanes.as_chunks() else { return None };
+    let blocks = BlockSlice::new(blocks)?;
+    (trailer >> 4 == VERSION).then_some((blocks, ProbeCount::from_four_bits(trailer)))
+}
+
+/// The lanes of compact bytes of a short filter.
+#[inline(always)]
+pub(crate) fn short(bytes: &[u8]) -> Option<(ShortLanes<'_>, ProbeCount)> {
+    let (&trailer, lanes) = bytes.split_last()?;
+    let (lanes, []) = lanes.as_chunks() else { return None };
+    (trailer >> 4 == VERSION).then_some((ShortLanes::new(lanes)?, ProbeCount::from_four_bits(trailer)))
+}
+
+/// The blocks of the first of two modules, and of both.
+#[inline(always)]
+pub(crate) fn two_modules(bytes: &[u8]) -> Option<(BlockSlice<'_>, BlockSlice<'_>, ProbeCount)> {
+    let (blocks, &[2, trailer]) = bytes.as_chunks() else { return None };
+    let (first, both) = (BlockSlice::new(&blocks[..blocks.len() / 2])?, BlockSlice::new(blocks)?);
+    let is_valid = trailer >> 4 == MODULES_FORM && blocks.len().is_multiple_of(2);
+    is_valid.then_some((first, both, ProbeCount::from_four_bits(trailer)))
+}
+
 pub(crate) fn read_compact(bytes: &[u8]) -> Result<(Lanes<'_>, ProbeCount), Error> {
-    let length = || wrong_length(bytes);
+    if let Some((blocks, k)) = one_module(bytes) {
+        return Ok((Lanes::Blocks(Modules::one(blocks)), k));
+    }
+    if let Some((lanes, k)) = short(bytes) {
+        return Ok((Lanes::Short(lanes), k));
+    }
+    if let Some((first, blocks, k)) = two_modules(bytes) {
+        let module_blocks = first.as_slice().len();
+        return Ok((Lanes::Blocks(Modules { blocks, module_blocks }), k));
+    }
     if bytes.len() % BLOCK_BYTES == MOST_TAIL {
         return read_modules(bytes);
     }
+    let length = || wrong_length(bytes);
     let (&trailer, lanes) = bytes.split_last().ok_or_else(length)?;
-    let lanes = Lanes::new(lanes).ok_or_else(length)?;
-    Ok((lanes, probe_count(trailer, VERSION)?))
+    Ok((Lanes::new(lanes).ok_or_else(length)?, probe_count(trailer, VERSION)?))
 }
 
-#[inline]
 fn read_modules(bytes: &[u8]) -> Result<(Lanes<'_>, ProbeCount), Error> {
     let length = || wrong_length(bytes);
     let (lanes, &[n_modules, trailer]) = bytes.split_last_chunk().ok_or_else(length)?;
@@ -80,7 +115,6 @@ fn read_modules(bytes: &[u8]) -> Result<(Lanes<'_>, ProbeCount), Error> {
     Ok((Lanes::Blocks(Modules::new(blocks, n_modules).ok_or_else(length)?), k))
 }
 
-#[inline]
 fn probe_count(trailer: u8, form: u8) -> Result<ProbeCount, Error> {
     let is_of_form = trailer >> 4 == form;
     is_of_form.then_some(ProbeCount::from_four_bits(trailer)).ok_or_else(|| {

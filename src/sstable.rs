@@ -135,8 +135,24 @@ impl FilterPolicy {
     /// If no filter has this length or last bytes. The key is then possibly present.
     #[inline]
     pub fn try_key_may_match(&self, key: impl Key, filter: &[u8]) -> Result<bool, Error> {
-        // Hashed before the filter is opened, so that nothing has to be saved across the call.
-        let hash = hash_key(key, 0);
-        BloomView::from_compact(filter).map(|view| view.contains_hash(hash))
+        self.try_hash_may_match(hash_key(key, 0), filter)
+    }
+
+    /// [`key_may_match`](Self::key_may_match) by the key's hash, as [`hash_key`] returns it for seed 0, for a get that asks
+    /// several tables.
+    #[inline]
+    #[must_use]
+    pub fn hash_may_match(&self, hash: u64, filter: &[u8]) -> bool {
+        self.try_hash_may_match(hash, filter).unwrap_or(true)
+    }
+
+    /// [`try_key_may_match`](Self::try_key_may_match) by hash.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_key_may_match`](Self::try_key_may_match).
+    #[inline]
+    pub fn try_hash_may_match(&self, hash: u64, filter: &[u8]) -> Result<bool, Error> {
+        BloomView::compact_contains_hash(filter, hash)
     }
 }

@@ -67,7 +67,7 @@ impl<'a> BloomView<'a> {
     /// # Errors
     ///
     /// If no filter has this length or last bytes. A caller that must answer treats the key as possibly present.
-    #[inline]
+    #[inline(always)]
     pub fn from_compact(bytes: &'a [u8]) -> Result<Self, Error> {
         Self::from_compact_with_seed(bytes, 0)
     }
@@ -78,11 +78,76 @@ impl<'a> BloomView<'a> {
     ///
     /// See [`from_compact`](Self::from_compact). A wrong seed is not detected, and most lookups then return `false`,
     /// even for inserted keys. Store the seed where it cannot be lost, such as in the name of the filter policy.
-    #[inline]
+    // Inlined for one module, because some caches keep blocks of bytes, and open a filter for each lookup.
+    #[inline(always)]
     pub fn from_compact_with_seed(bytes: &'a [u8], seed: u64) -> Result<Self, Error> {
+        match compact::one_module(bytes) {
+            Some((blocks, k)) => {
+                let lanes = Lanes::Blocks(Modules::one(blocks));
+                Ok(Self::new(lanes, k, Kernel::active(), Seed::new(seed), None, &[]))
+            }
+            None => Self::from_any_compact(bytes, seed),
+        }
+    }
+
+    #[inline(never)]
+    fn from_any_compact(bytes: &'a [u8], seed: u64) -> Result<Self, Error> {
         let (lanes, k) = compact::read_compact(bytes)?;
-        let (kernel, seed) = (Kernel::active(), Seed::new(seed));
-        Ok(Self::new(lanes, k, kernel, seed, None, &[]))
+        Ok(Self::new(lanes, k, Kernel::active(), Seed::new(seed), None, &[]))
+    }
+
+    /// [`contains_hash`](Self::contains_hash) in compact bytes that are opened for this lookup alone, as a cache of blocks
+    /// needs it. Runs in 1.1 to 1.5 times as long as in a view that is kept, and faster than
+    /// [`from_compact`](Self::from_compact) with a lookup. The hash is one under the filter's seed.
+    ///
+    /// # Errors
+    ///
+    /// See [`from_compact`](Self::from_compact).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::{BloomView, FilterBuilder, hash_key};
+    ///
+    /// let (mut builder, mut bytes) = (FilterBuilder::with_bits_per_key(10.0)?, Vec::new());
+    /// builder.extend(["ant", "bee"]);
+    /// builder.finish_compact(&mut bytes)?;
+    /// assert!(BloomView::compact_contains_hash(&bytes, hash_key("bee", 0))?);
+    /// # Ok::<(), bloomline::Error>(())
+    /// ```
+    #[inline]
+    pub fn compact_contains_hash(bytes: &'a [u8], hash: u64) -> Result<bool, Error> {
+        if let Some((blocks, k)) = compact::one_module(bytes) {
+            if let Some(kernel) = Kernel::active_if_chosen()
+                && let Some(is_found) = kernel.contains_inlined(blocks, hash, k)
+            {
+                return Ok(is_found);
+            }
+        } else if let Some((short, k)) = compact::short(bytes) {
+            return Ok(Kernel::contains_short(short, hash, k, Kernel::active()));
+        }
+        // A `Result` is not returned in a register, so it costs time where the bytes are in order.
+        match Self::other_compact_contains(bytes, hash) {
+            Some(is_found) => Ok(is_found),
+            None => Self::any_compact_contains(bytes, hash),
+        }
+    }
+
+    #[inline(never)]
+    fn other_compact_contains(bytes: &[u8], hash: u64) -> Option<bool> {
+        if let Some((first, both, k)) = compact::two_modules(bytes)
+            && let Some(kernel) = Kernel::active_if_chosen()
+            && let Some(is_found) = kernel.contains_inlined(first, hash, k)
+        {
+            return Some(is_found && Kernel::second_contains(both, hash, k, kernel));
+        }
+        Self::any_compact_contains(bytes, hash).ok()
+    }
+
+    #[inline(never)]
+    fn any_compact_contains(bytes: &[u8], hash: u64) -> Result<bool, Error> {
+        let (lanes, k) = compact::read_compact(bytes)?;
+        Ok(Self::lanes_contain(lanes, hash, k, Kernel::active()))
     }
 
     #[inline]
@@ -313,14 +378,14 @@ impl<'a> BloomView<'a> {
         WhichContain { filters: filters.into_iter().fuse(), hash, asked: 0, found: 0 }
     }
 
-    /// [`contains_hash`](Self::contains_hash) in a filter that is short or has several modules.
+    /// [`contains_hash`](Self::contains_hash) without inlined code, for a filter that is short or has several modules.
     #[inline(always)]
-    fn contains_alone(&self, hash: u64) -> bool {
-        match self.lanes {
+    fn lanes_contain(lanes: Lanes<'_>, hash: u64, k: ProbeCount, kernel: Kernel) -> bool {
+        match lanes {
             Lanes::Blocks(Modules { blocks, module_blocks }) => {
-                Kernel::modules_contain(blocks, module_blocks, hash, self.k, self.kernel)
+                Kernel::modules_contain(blocks, module_blocks, hash, k, kernel)
             }
-            Lanes::Short(short) => Kernel::contains_short(short, hash, self.k, self.kernel),
+            Lanes::Short(short) => Kernel::contains_short(short, hash, k, kernel),
         }
     }
 
@@ -522,7 +587,8 @@ impl<'a, I: Iterator<Item: Into<BloomView<'a>>>> Iterator for WhichContain<I> {
         while self.found == 0 {
             let first: BloomView<'a> = self.filters.next()?.into();
             if first.k_alone.is_none() {
-                self.found = first.contains_alone(hash).into();
+                let BloomView { lanes, k, kernel, .. } = first;
+                self.found = BloomView::lanes_contain(lanes, hash, k, kernel).into();
                 self.asked += 1;
                 continue;
             }

@@ -115,16 +115,18 @@ fn a_kept_bank_or_index_may_be_moved_and_dropped_anywhere() {
         let mut found = SlotBitmap::new();
         bank.as_view().find("ant", &mut found) && found.iter().eq([0, 1])
     }
-    is_moved(|| Owned::from_standalone(bank()).unwrap(), in_bank);
-    is_moved(|| Owned::from_standalone_unverified(Arc::<[u8]>::from(bank())).unwrap(), in_bank);
-    is_moved(|| Owned::from_standalone(fickle(&bank())).unwrap(), in_bank);
+    let bytes = bank();
+    is_moved(|| Owned::from_standalone(bytes.clone()).unwrap(), in_bank);
+    is_moved(|| Owned::from_standalone_unverified(Arc::<[u8]>::from(&*bytes)).unwrap(), in_bank);
+    is_moved(|| Owned::from_standalone(fickle(&bytes)).unwrap(), in_bank);
     fn in_index<B>(index: &Owned<IndexView<'static>, B>) -> bool {
         index.as_view().find("ant", &mut SlotBitmap::new()) == Ok(true)
             && index.as_view().footer().name(0) == b"monday.log"
     }
-    is_moved(|| Owned::from_standalone(index()).unwrap(), in_index);
-    is_moved(|| Owned::from_standalone_unverified(Box::<[u8]>::from(index())).unwrap(), in_index);
-    is_moved(|| Owned::from_standalone(fickle(&index())).unwrap(), in_index);
+    let bytes = index();
+    is_moved(|| Owned::from_standalone(bytes.clone()).unwrap(), in_index);
+    is_moved(|| Owned::from_standalone_unverified(Box::<[u8]>::from(&*bytes)).unwrap(), in_index);
+    is_moved(|| Owned::from_standalone(fickle(&bytes)).unwrap(), in_index);
 }
 
 /// The owner is dropped once, also when the bytes are refused.

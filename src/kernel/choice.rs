@@ -5,27 +5,33 @@
 
 use super::sync::{AtomicU8, Ordering};
 
-/// One more than an index into the list to choose from, or [`UNMADE`].
+/// The number of what was chosen, or [`UNMADE`].
 pub(super) struct Choice(pub(super) AtomicU8);
 
-pub(super) const UNMADE: u8 = 0;
+pub(super) const UNMADE: u8 = u8::MAX;
 
 impl Choice {
-    /// The chosen item of `list`, by `choose` if nothing is chosen yet. Several threads may call `choose` at the same
-    /// time, so it must return the same index to all.
+    /// What was chosen, whose number `item` returns it for, by `choose` if nothing is chosen yet. Several threads may call
+    /// `choose` at the same time, so it must return the same to all.
     #[inline]
-    pub(super) fn get<T: Copy>(&self, list: &[T], choose: impl FnOnce() -> usize) -> T {
-        // The index is the only shared data, so no ordering with other memory is needed.
-        match list.get(usize::from(self.0.load(Ordering::Relaxed)).wrapping_sub(1)) {
-            Some(item) => *item,
-            None => self.make(list, choose),
+    pub(super) fn get<T>(&self, item: impl Fn(u8) -> Option<T>, choose: impl FnOnce() -> u8) -> T {
+        match self.made(&item) {
+            Some(item) => item,
+            None => self.make(item, choose),
         }
     }
 
+    /// What was chosen, if it was.
+    #[inline(always)]
+    pub(super) fn made<T>(&self, item: impl Fn(u8) -> Option<T>) -> Option<T> {
+        // The number is the only shared data, so no ordering with other memory is needed.
+        item(self.0.load(Ordering::Relaxed))
+    }
+
     #[cold]
-    fn make<T: Copy>(&self, list: &[T], choose: impl FnOnce() -> usize) -> T {
-        let index = choose();
-        self.0.store(index as u8 + 1, Ordering::Relaxed);
-        list[index]
+    fn make<T>(&self, item: impl Fn(u8) -> Option<T>, choose: impl FnOnce() -> u8) -> T {
+        let number = choose();
+        self.0.store(number, Ordering::Relaxed);
+        item(number).expect("the number of an item")
     }
 }

@@ -97,6 +97,15 @@ macro_rules! kernels {
             /// Tests, fuzz targets and benches iterate over [`Kernel::available`], so a kernel added here is tested.
             const ALL: &[Self] = &[$($(#[$target])* Self::$id,)*];
 
+            /// The kernel with this index in [`KernelId::ALL`]. A comparison, and not a load from that list.
+            #[inline(always)]
+            fn from_index(index: u8) -> Option<Self> {
+                match index {
+                    $($(#[$target])* index if index == Self::$id as u8 => Some(Self::$id),)*
+                    _ => None,
+                }
+            }
+
             fn name(self) -> &'static str {
                 match self {
                     $($(#[$target])* Self::$id => $name,)*
@@ -166,10 +175,10 @@ const COMPILED_LOOKUPS: bool = cfg!(any(
 
 impl KernelId {
     /// The index in [`KernelId::ALL`] of the fastest kernel that this CPU has and the environment allows.
-    fn fastest() -> usize {
+    fn fastest() -> u8 {
         let allowed = detect::allowed(NAMES);
         let fastest = Self::ALL.iter().position(|id| allowed.contains(&id.name()) && id.is_supported());
-        fastest.unwrap_or(Self::ALL.len() - 1)
+        fastest.unwrap_or(Self::ALL.len() - 1) as u8
     }
 }
 
@@ -189,7 +198,13 @@ impl Kernel {
     /// allows. Detected once per process.
     #[inline]
     pub fn active() -> Self {
-        Self(ACTIVE.get(KernelId::ALL, KernelId::fastest))
+        Self(ACTIVE.get(KernelId::from_index, KernelId::fastest))
+    }
+
+    /// [`active`](Self::active), but `None` before the first call of it.
+    #[inline(always)]
+    pub(crate) fn active_if_chosen() -> Option<Self> {
+        ACTIVE.made(KernelId::from_index).map(Self)
     }
 
     /// The kernel's name, as [`BLOOMLINE_KERNEL`](Self#the-environment) has it.

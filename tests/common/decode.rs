@@ -4,7 +4,7 @@ use arbitrary::Arbitrary;
 use bloomline::bank::{IndexFooter, IndexView, SlotBitmap};
 use bloomline::sstable::FilterPolicy;
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
-use bloomline::{AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, Error, OwnedView};
+use bloomline::{AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, Error, OwnedView, hash_key};
 use xxhash_rust::xxh64::xxh64;
 
 use super::allocations::allocated as allocated_by;
@@ -257,6 +257,7 @@ fn sign(footer: &mut [u8; 64]) {
 /// Bytes that decode are written back unchanged, unless they have a shorter form, because they are whole blocks that can
 /// share lanes, or one module in the form of several.
 pub fn decoders_survive(bytes: &[u8], key: &[u8]) {
+    let hash = hash_key(key, 0);
     let may_match = FilterPolicy::with_bits_per_key(10.0).expect("10 is in range").key_may_match(key, bytes);
     let (allocated, aligned) = allocated_by(|| AlignedBytes::copy_of(bytes).expect("enough memory"));
     // Whole blocks, plus the padding that aligns them to a cache line.
@@ -265,6 +266,7 @@ pub fn decoders_survive(bytes: &[u8], key: &[u8]) {
     match opened(bytes, BloomView::from_compact) {
         Err(error) => {
             assert!(may_match, "malformed bytes must not hide a key");
+            assert_eq!(BloomView::compact_contains_hash(bytes, hash), Err(error));
             assert_eq!(owned.err(), Some(error));
         }
         Ok(view) => {
@@ -272,6 +274,7 @@ pub fn decoders_survive(bytes: &[u8], key: &[u8]) {
             assert_eq!(owned.as_view().contains(key), may_match);
             assert!(*owned.as_view() == view);
             assert_eq!(view.contains(key), may_match);
+            assert_eq!(BloomView::compact_contains_hash(bytes, hash), Ok(may_match));
             assert_eq!((view.seed(), view.known_keys()), (0, None));
             let filter = check_view(&view);
             let again = filter.to_compact();

@@ -223,5 +223,5 @@ pub unsafe extern "C" fn bloomline_compact_contains_hash(bytes: *const c_void, n
 }
 
 fn compact_contains(bytes: &[u8], hash: u64) -> bool {
-    BloomView::from_compact(bytes).map(|view| view.contains_hash(hash)).unwrap_or(true)
+    BloomView::compact_contains_hash(bytes, hash).unwrap_or(true)
 }
