@@ -30,7 +30,7 @@ use crate::key::Key;
 /// let index = IndexView::from_standalone(builder.to_standalone()?)?;
 /// let mut found = SlotBitmap::new();
 /// index.find("bee", &mut found)?;
-/// let names: Vec<_> = found.iter().map(|file| index.footer().name(file)).collect();
+/// let names: Vec<_> = found.iter().filter_map(|file| index.footer().name(file)).collect();
 /// assert_eq!(names, [&b"monday.log"[..], b"tuesday.log"]);
 /// assert!(!index.find("dog", &mut found)?); // definitely absent from all
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -110,16 +110,16 @@ impl<B: AsRef<[u8]>> IndexView<B> {
         self.footer.find_in_ranges(hash, ranges, found)
     }
 
-    /// The version of a file, zeros if there is no such file.
-    pub fn version(&self, file: usize) -> FileVersion {
-        let [size, modified, _] = self.stored(file);
-        FileVersion { size, modified: modified as i64 }
+    /// The version of a file, or `None` if there is no such file.
+    pub fn version(&self, file: usize) -> Option<FileVersion> {
+        let [size, modified, _] = self.stored(file)?;
+        Some(FileVersion::new(size, Some(modified as i64)))
     }
 
-    /// Number of distinct keys of a file, if known.
+    /// Number of distinct keys of a file, if known. `None` if there is no such file.
     pub fn known_keys(&self, file: usize) -> Option<u64> {
-        let [_, _, keys] = self.stored(file);
-        Some(keys).filter(|&keys| keys != UNKNOWN_KEYS && file < self.footer.files())
+        let [_, _, keys] = self.stored(file)?;
+        Some(keys).filter(|&keys| keys != UNKNOWN_KEYS)
     }
 
     /// The filter of a file, bit for bit as it was inserted, for the next version of the index. `None` if the file has
@@ -160,14 +160,10 @@ impl<B: AsRef<[u8]>> IndexView<B> {
         self.footer.banks.last().map_or(0, |bank| bank.start + bank.body_len())
     }
 
-    fn stored(&self, file: usize) -> [u64; FILE_BYTES / 8] {
-        let bytes = if file < self.footer.files() {
-            self.part(self.files_start() + (file * FILE_BYTES) as u64, FILE_BYTES)
-        } else {
-            &[]
-        };
-        let (words, _) = bytes.as_chunks();
-        core::array::from_fn(|i| words.get(i).map_or(0, |word| u64::from_le_bytes(*word)))
+    fn stored(&self, file: usize) -> Option<[u64; FILE_BYTES / 8]> {
+        let in_files = (file < self.footer.files()).then(|| (file * FILE_BYTES) as u64)?;
+        let (words, _) = self.part(self.files_start() + in_files, FILE_BYTES).as_chunks();
+        Some(words.first_chunk::<{ FILE_BYTES / 8 }>()?.map(u64::from_le_bytes))
     }
 
     /// Bytes of the index, or none if they have become fewer.
