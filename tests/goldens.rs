@@ -268,7 +268,7 @@ fn index(file: &File) {
     let len = IndexFooter::read_len(&file.bytes[file.bytes.len() - FOOTER_BYTES..]).unwrap() as usize;
     let elsewhere = IndexFooter::read(&file.bytes[file.bytes.len() - len..]).unwrap();
     assert_eq!((footer.files(), footer.fpr()), (file.known_keys.len(), file.rate.parse().unwrap()), "{name}");
-    assert_eq!(footer.ranges(0).count() as u64, file.size, "{name}");
+    assert_eq!((footer.ranges(0).count() as u64, footer.seed()), (file.size, file.seed), "{name}");
     let mut again = IndexBuilder::with_fpr(footer.fpr()).unwrap().with_rule(footer.rule()).unwrap();
     let empty = again.filter_builder().finish().unwrap();
     let mut found = SlotBitmap::new();

@@ -217,6 +217,11 @@ impl IndexFooter {
         self.banks.first().map_or(0, |bank| bank.footer.hash_key(key))
     }
 
+    /// The seed that keys are hashed with. If no file has keys, it is 0, and hashes are not needed.
+    pub fn seed(&self) -> u64 {
+        self.banks.first().map_or(0, |bank| bank.footer.seed())
+    }
+
     /// The bytes that a lookup of a hash needs, counted from the start of the index, one range for each bank. bloomline
     /// writes at most eight banks. Ask the store for all ranges at once.
     pub fn ranges(&self, hash: u64) -> impl Iterator<Item = Range<u64>> + '_ {

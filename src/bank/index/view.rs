@@ -93,12 +93,24 @@ impl<B: AsRef<[u8]>> IndexView<B> {
     /// Finds the numbers of the files that possibly have `key`, and returns whether there are any. A file that is not
     /// found definitely does not have the key.
     ///
+    /// In an index that was opened unverified, each lookup compares the bits that it reads with their checksum. So this
+    /// is a `Result`, unlike [`BankView::find`](crate::bank::BankView::find).
+    ///
     /// # Errors
     ///
     /// If the index was opened unverified, and bits that the lookup reads are damaged. `found` then has all files that
     /// possibly have the key.
     pub fn find(&self, key: impl Key, found: &mut SlotBitmap) -> Result<bool, Error> {
-        let hash = self.footer.hash_key(key);
+        self.find_hash(self.footer.hash_key(key), found)
+    }
+
+    /// [`find`](Self::find) by hash, as [`IndexFooter::hash_key`] returns it. If indexes have the same
+    /// [seed](IndexFooter::seed), hash the key once for all of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`find`](Self::find).
+    pub fn find_hash(&self, hash: u64, found: &mut SlotBitmap) -> Result<bool, Error> {
         if self.verified {
             return Ok(self.footer.find_by(hash, found, |bank, slots| {
                 self.bank(bank).find_hash(hash, slots);
