@@ -218,6 +218,7 @@ impl AtomicBloomFilter {
     }
 
     /// The filter's size: its blocks of all modules, its modules and k.
+    #[doc(alias("k", "n_blocks", "n_modules", "byte_len"))]
     pub fn sizing(&self) -> Sizing {
         let n_blocks = self.blocks.as_slice().len();
         Sizing { n_blocks, n_modules: n_blocks / self.blocks.module_blocks(), k: self.k }

@@ -312,6 +312,24 @@ impl BloomFilter {
     /// Looks up many keys by hash, and sets `found[i]` to whether the key of `hashes[i]` is possibly present. Faster
     /// than one by one from about eight keys on.
     ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::BloomFilter;
+    ///
+    /// let mut filter = BloomFilter::with_fpr(1_000, 0.01)?;
+    /// filter.extend(["ant", "bee"]); // hashes in batches itself
+    /// let (mut hashes, mut found) = (Vec::new(), Vec::new()); // kept, so that a further batch allocates nothing
+    /// for keys in [["ant", "bee", "cat"], ["bee", "cow", "dog"]] {
+    ///     hashes.clear();
+    ///     hashes.extend(keys.map(|key| filter.hash_key(key)));
+    ///     found.resize(hashes.len(), false);
+    ///     filter.contains_batch(&hashes, &mut found);
+    /// }
+    /// assert_eq!(found, [true, false, false]); // of the second batch
+    /// # Ok::<(), bloomline::Error>(())
+    /// ```
+    ///
     /// # Panics
     ///
     /// If the slices differ in length.
@@ -476,7 +494,7 @@ impl BloomFilter {
         self.blocks.len() / self.blocks.module_blocks()
     }
 
-    /// Number of blocks of 64 bytes, of all modules.
+    /// Number of blocks of 64 bytes, of all modules. See [`Sizing::n_blocks`].
     #[inline]
     pub fn n_blocks(&self) -> usize {
         self.blocks.len()

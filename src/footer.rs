@@ -51,7 +51,7 @@ pub struct StandaloneFooter {
     /// filter.
     pub size: u64,
     /// Modules of a blocked filter, 1 to 16, and 1 for all others.
-    pub n_modules: u32,
+    pub n_modules: usize,
     /// Probes per key, in each module, as stored.
     pub k: u32,
     /// The seed that keys were hashed with.
@@ -121,7 +121,7 @@ impl StandaloneFooter {
         }
         if self.n_modules != 1 {
             let text = "a filter of {} modules cannot be asked by ranges: rebuild it with a size for at most one module";
-            return Err(Error::argument(text, [self.n_modules.into()]));
+            return Err(Error::argument(text, [self.n_modules as u64]));
         }
         let wrong_size = || Error::impossible("number of lanes", self.size);
         let len = self.size.checked_mul(8).filter(|&len| len != 0).ok_or_else(wrong_size)?;
@@ -167,7 +167,7 @@ impl StandaloneFooter {
             StandaloneKind::Counting => (self.size, 256),
             _ => (self.size, LANE_BYTES),
         };
-        let checksums = if self.has_checksums { CHECKSUM_BYTES * self.n_modules as usize } else { 0 };
+        let checksums = if self.has_checksums { CHECKSUM_BYTES * self.n_modules } else { 0 };
         usize::try_from(units).ok()?.checked_mul(unit_bytes)?.checked_add(checksums)
     }
 
@@ -188,9 +188,7 @@ impl StandaloneFooter {
     pub(crate) fn to_bytes(self) -> [u8; FOOTER_BYTES] {
         let (size, modules, magic) = match self.has_checksums {
             false => (self.size, 0, self.kind.magic()),
-            true => {
-                (self.size / (LANES as u64 * u64::from(self.n_modules)), self.n_modules as u8, MODULES_MAGIC)
-            }
+            true => (self.size / (LANES * self.n_modules) as u64, self.n_modules as u8, MODULES_MAGIC),
         };
         let fields = [
             size,
@@ -246,7 +244,7 @@ pub(crate) fn split_filter(bytes: &[u8], kind: StandaloneKind) -> Result<(&[u8],
         true if (1..=MOST_MODULES as u64).contains(&found) => {
             // A forged number of blocks that overflows matches no number of bytes.
             let size = size.saturating_mul(LANES as u64 * found);
-            Ok((body, StandaloneFooter { size, n_modules: found as u32, has_checksums: true, ..footer }))
+            Ok((body, StandaloneFooter { size, n_modules: found as usize, has_checksums: true, ..footer }))
         }
         true => Err(Error::impossible("number of modules", found)),
     }

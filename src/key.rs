@@ -47,6 +47,34 @@ use alloc::vec::Vec;
 /// # Ok::<(), bloomline::Error>(())
 /// ```
 ///
+/// The bytes of a struct are those of its fields. If several fields vary in length, put each one's length before it, or
+/// `("ab", "c")` and `("a", "bc")` would be one key. Fields of a fixed length need no such thing:
+///
+/// ```
+/// use bloomline::{BloomFilter, Key};
+///
+/// struct Visit {
+///     user: u64,
+///     day: u32,
+///     page: String,
+/// }
+///
+/// impl Key for Visit {
+///     fn key_bytes(&self) -> impl AsRef<[u8]> {
+///         [&self.user.to_le_bytes()[..], &self.day.to_le_bytes(), self.page.as_bytes()].concat()
+///     }
+/// }
+///
+/// let mut seen = BloomFilter::with_fpr(1_000, 0.01)?;
+/// seen.insert(Visit { user: 42, day: 20_785, page: "/home".into() });
+/// assert!(seen.contains(Visit { user: 42, day: 20_785, page: "/home".into() }));
+/// assert!(!seen.contains(Visit { user: 42, day: 20_786, page: "/home".into() }));
+/// # Ok::<(), bloomline::Error>(())
+/// ```
+///
+/// `#[derive(Hash)]` does not make a key. It feeds integers in the machine's byte order and lengths in the machine's
+/// word size, and the standard library may change what it feeds in any release, so a stored filter could lose its keys.
+///
 /// Other types do not compile:
 ///
 /// ```compile_fail,E0277

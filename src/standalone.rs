@@ -67,8 +67,7 @@ pub(crate) fn write_tail<E>(
     }
     let checksums = checksums[..n_modules].as_flattened();
     write(checksums)?;
-    let footer =
-        StandaloneFooter { n_modules: n_modules as u32, has_checksums: true, ..footer(checksum(checksums)) };
+    let footer = StandaloneFooter { n_modules, has_checksums: true, ..footer(checksum(checksums)) };
     write(&footer.to_bytes())
 }
 
@@ -85,7 +84,7 @@ pub(crate) fn read_standalone(
         let checksum = &bytes[body.len()..][StandaloneFooter::BODY_CHECKSUM];
         return Ok((Lanes::new(body).ok_or_else(wrong_size)?, k, checksum.as_chunks().0, footer));
     }
-    let n_modules = footer.n_modules as usize;
+    let n_modules = footer.n_modules;
     let lanes_len = body.len().checked_sub(CHECKSUM_BYTES * n_modules).ok_or_else(wrong_size)?;
     let (lanes, checksums) = body.split_at(lanes_len);
     let blocks = BlockSlice::new(lanes.as_chunks().0).ok_or_else(wrong_size)?;

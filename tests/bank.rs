@@ -320,4 +320,5 @@ fn bitmaps_of_banks_of_any_size_can_be_equal() {
     }
     assert!(found[0] == found[1] && found[0] != found[2]);
     assert_eq!(format!("{:?}", found[1]), "{0}");
+    assert!([0].into_iter().eq(&found[1]) && found[2].iter().next().is_none());
 }

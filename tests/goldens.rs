@@ -268,7 +268,7 @@ fn index(file: &File) {
     let len = IndexFooter::read_len(&file.bytes[file.bytes.len() - FOOTER_BYTES..]).unwrap() as usize;
     let elsewhere = IndexFooter::read(&file.bytes[file.bytes.len() - len..]).unwrap();
     assert_eq!((footer.files(), footer.fpr()), (file.known_keys.len(), file.rate.parse().unwrap()), "{name}");
-    assert_eq!(footer.ranges(0).count() as u64, file.size, "{name}");
+    assert_eq!((footer.ranges(0).count() as u64, footer.seed()), (file.size, file.seed), "{name}");
     let mut again = IndexBuilder::with_fpr(footer.fpr()).unwrap().with_rule(footer.rule()).unwrap();
     let empty = again.filter_builder().finish().unwrap();
     let mut found = SlotBitmap::new();
@@ -276,9 +276,9 @@ fn index(file: &File) {
     let mut numbers = 0..footer.files();
     for (row, number) in stored.zip(numbers.by_ref()) {
         let [rule, file_name, size, modified, n_blocks] = row[1..] else { panic!("{row:?}") };
-        let version = FileVersion { size: size.parse().unwrap(), modified: modified.parse().unwrap() };
-        assert_eq!((footer.rule(), footer.name(number)), (rule, &from_hex(file_name)[..]), "{name}");
-        assert_eq!((view.version(number), view.known_keys(number)), (version, file.known_keys[number]));
+        let version = FileVersion::new(size.parse().unwrap(), Some(modified.parse().unwrap()));
+        assert_eq!((footer.rule(), footer.name(number)), (rule, Some(&from_hex(file_name)[..])), "{name}");
+        assert_eq!((view.version(number), view.known_keys(number)), (Some(version), file.known_keys[number]));
         let filter = view.to_filter(number).unwrap();
         match n_blocks.parse().unwrap() {
             0 => assert!(filter.is_none()),
@@ -291,7 +291,9 @@ fn index(file: &File) {
             assert!(view.find(key, &mut found).unwrap() && found.contains(number), "{name}: {number}");
         }
         if file.inserts {
-            again.insert(footer.name(number), version, filter.unwrap_or_else(|| empty.clone())).unwrap();
+            again
+                .insert(footer.name(number).unwrap(), version, filter.unwrap_or_else(|| empty.clone()))
+                .unwrap();
         }
     }
     assert_eq!(numbers.next(), None, "{name}");

@@ -15,6 +15,22 @@ links() {
     rm -rf "$documentation"
     RUSTDOCFLAGS="-D warnings" step cargo doc -p bloomline -p bloomline-cli -p bloomline-capi --no-deps --all-features
     step python3 scripts/links.py rustdoc "$documentation"
+    step same_api "$documentation"
+}
+
+## api                         the public API is the one that tests/api.tsv lists
+api() {
+    local documentation=${CARGO_TARGET_DIR:-target}/doc
+    install python3 python3 || { skip "the public API" "Python 3 could not be installed"; return; }
+    rm -rf "$documentation/bloomline"
+    step cargo doc --quiet -p bloomline --no-deps --all-features
+    same_api "$documentation"
+}
+
+# `same_api FOLDER-OF-PAGES`
+same_api() {
+    python3 scripts/api.py "$1" | diff -U0 tests/api.tsv - ||
+        { echo "The public API has changed. If it should: python3 scripts/api.py $1 >tests/api.tsv" >&2; return 1; }
 }
 
 ## docs                        a website of all pages and the crate's documentation, left in target/site

@@ -1,12 +1,13 @@
 //! `SlotBitmap`: the result of a lookup.
 
 use alloc::vec::Vec;
-use core::{fmt, iter, mem};
+use core::iter::FusedIterator;
+use core::{fmt, mem};
 
 /// The slots of a bank, or the files of an index, that possibly have a key, one bit each.
 ///
-/// Iterate over it for their numbers, in ascending order. Reuse one for many lookups, because only the first in a bank
-/// or index, or in a larger one, allocates.
+/// Iterate over `&bitmap` for their numbers, in ascending order. Reuse one for many lookups, because only the first in a
+/// bank or index, or in a larger one, allocates.
 ///
 /// # Examples
 ///
@@ -35,11 +36,8 @@ impl SlotBitmap {
     }
 
     /// The slots whose bits are set, in ascending order.
-    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        self.words.iter().enumerate().flat_map(|(i, &word)| {
-            let each = iter::successors(Some(word), |bits| Some(bits & bits.wrapping_sub(1)));
-            each.take_while(|&bits| bits != 0).map(move |bits| 64 * i + bits.trailing_zeros() as usize)
-        })
+    pub fn iter(&self) -> SlotIter<'_> {
+        SlotIter { bits: 0, first: 0, rest: &self.words }
     }
 
     /// Returns whether the bit of this slot is set.
@@ -76,6 +74,42 @@ impl SlotBitmap {
         let any = self.fill(files, |words| write(words, &mut slots));
         self.room = slots.words;
         any
+    }
+}
+
+/// The slots of a [`SlotBitmap`] whose bits are set, in ascending order.
+#[derive(Clone, Debug)]
+pub struct SlotIter<'a> {
+    /// Of the word before `rest`, those of slots that have not been returned.
+    bits: u64,
+    /// The first slot of `rest`.
+    first: usize,
+    rest: &'a [u64],
+}
+
+impl Iterator for SlotIter<'_> {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        while self.bits == 0 {
+            (self.bits, self.rest) = self.rest.split_first().map(|(&bits, rest)| (bits, rest))?;
+            self.first += 64;
+        }
+        let slot = self.first - 64 + self.bits.trailing_zeros() as usize;
+        self.bits &= self.bits - 1;
+        Some(slot)
+    }
+}
+
+impl FusedIterator for SlotIter<'_> {}
+
+impl<'a> IntoIterator for &'a SlotBitmap {
+    type Item = usize;
+    type IntoIter = SlotIter<'a>;
+
+    fn into_iter(self) -> SlotIter<'a> {
+        self.iter()
     }
 }
 

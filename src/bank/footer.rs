@@ -126,6 +126,11 @@ impl BankFooter {
         self.checksums.verify(regions.chunks(self.shape.stride), known_keys)
     }
 
+    /// The seed that keys are hashed with.
+    pub fn seed(&self) -> u64 {
+        self.shape.seed.get()
+    }
+
     /// Number of slots, each with a filter.
     pub fn slots(&self) -> usize {
         self.shape.slots

@@ -37,7 +37,7 @@ mod index;
 mod shape;
 mod view;
 
-pub use bitmap::SlotBitmap;
+pub use bitmap::{SlotBitmap, SlotIter};
 pub use filter_bank::FilterBank;
 pub use footer::BankFooter;
 pub use index::{FileVersion, IndexBuilder, IndexFooter, IndexView};

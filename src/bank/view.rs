@@ -98,7 +98,9 @@ impl<'a> BankView<'a> {
     /// does not have the key.
     ///
     /// For an absent key, each slot is found with the false-positive rate of its filter. Reads k rows, for up to 512
-    /// slots mostly of one cache line each.
+    /// slots mostly of one cache line each. Does not compare them with checksums, which would be
+    /// most of the time, so there is no error to return. [`IndexView::find`](crate::bank::IndexView::find) does, if the
+    /// index was opened unverified.
     #[doc(alias("contains", "might_contain"))]
     #[inline]
     pub fn find(&self, key: impl Key, found: &mut SlotBitmap) -> bool {
@@ -125,7 +127,7 @@ impl<'a> BankView<'a> {
     /// # let bank = bank.as_view();
     /// let hashes = ["ant", "bee"].map(|key| bank.hash_key(key));
     /// bank.find_batch(&hashes, |key, slots| {
-    ///     for slot in slots.iter() {
+    ///     for slot in slots {
     ///         println!("read table {slot} for key {key}");
     ///     }
     /// });

@@ -80,7 +80,8 @@ impl Sizing {
         Ok(Self { n_modules, ..self })
     }
 
-    /// Number of blocks of 64 bytes, of all modules. At least 1.
+    /// Number of blocks of 64 bytes, of all modules. At least 1. The [format](crate::format)'s n_blocks is the number in
+    /// each module, `n_blocks() / n_modules()`.
     pub fn n_blocks(self) -> usize {
         self.n_blocks
     }

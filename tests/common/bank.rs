@@ -276,7 +276,8 @@ impl Model {
     fn check_ranges(&self, bytes: &[u8]) {
         let Ok(footer) = BankFooter::read(&bytes[bytes.len() - 64..]) else { return };
         let bank = self.bank.as_view();
-        assert_eq!((footer.slots(), footer.hash_key("ant")), (self.filters.len(), bank.hash_key("ant")));
+        assert_eq!((footer.slots(), footer.seed()), (self.filters.len(), bank.seed()));
+        assert_eq!(footer.hash_key("ant"), bank.hash_key("ant"));
         let (slots, n_blocks, k, seed) =
             (self.filters.len(), bank.sizing().n_blocks(), bank.sizing().k(), bank.seed());
         let fields = format!("BankFooter {{ slots: {slots}, n_blocks: {n_blocks}, k: {k}, seed: {seed}, ");

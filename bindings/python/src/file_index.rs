@@ -47,7 +47,8 @@ impl FileIndex {
         let (checked, _) = keys::with_bytes(key, |key| py.detach(|| self.index.as_view().find(key, &mut found)))?;
         checked.map_err(|error| decode_error(error, &[], Some(&self.path)))?;
         let decode = py.import("os")?.getattr("fsdecode")?;
-        found.iter().map(|file| decode.call1((self.index.as_view().footer().name(file),))).collect()
+        let names = found.iter().filter_map(|file| self.index.as_view().footer().name(file));
+        names.map(|name| decode.call1((name,))).collect()
     }
 
     /// How the keys of the files were taken, such as "words", or "" if that is unknown.

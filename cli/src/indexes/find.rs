@@ -73,8 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         of_keys.into_iter().reduce(|one, other| if arguments.any { &one | &other } else { &one & &other });
     let (files, end) = (files.unwrap_or_default(), if arguments.null { b'\0' } else { b'\n' });
     let mut names = Vec::new();
-    for &file in &files {
-        let file = index.footer().name(file);
+    for file in files.iter().filter_map(|&file| index.footer().name(file)) {
         ensure!(
             !file.contains(&end),
             "{name}: the name {:?} has a newline (give -0, and also to what reads the names)",

@@ -174,7 +174,7 @@ fn sources(input: &Input, old: Option<&Old>) -> Result<(Vec<Source>, usize)> {
         let (name, now) = (path.as_os_str().as_encoded_bytes(), SystemTime::now());
         let metadata = match fs::metadata(path) {
             // It has gone, and is not taken from those that are left.
-            Err(error) if error.kind() == ErrorKind::NotFound && left.contains_key(name) => continue,
+            Err(error) if error.kind() == ErrorKind::NotFound && left.contains_key(&Some(name)) => continue,
             Ok(found) if found.is_dir() => Err(ErrorKind::IsADirectory.into()),
             found => found,
         };
@@ -186,17 +186,15 @@ fn sources(input: &Input, old: Option<&Old>) -> Result<(Vec<Source>, usize)> {
         );
         let version = version(&metadata, now);
         let is_same = |file: &usize| {
-            version.modified != UNSETTLED && old.is_some_and(|old| old.version(*file) == version)
+            version.modified.is_some() && old.is_some_and(|old| old.version(*file) == Some(version))
         };
-        sources.push(Source { file, version, unchanged: left.remove(name).filter(is_same) });
+        sources.push(Source { file, version, unchanged: left.remove(&Some(name)).filter(is_same) });
     }
     Ok((sources, left.len()))
 }
 
-/// Recorded in place of a time at which the file could change again unnoticed.
-const UNSETTLED: i64 = i64::MIN;
-
-/// What tells whether a file has changed since it was read, found before it is read.
+/// What tells whether a file has changed since it was read, found before it is read. It has no time if the file could
+/// change again unnoticed.
 fn version(metadata: &Metadata, now: SystemTime) -> FileVersion {
     // Of all file systems in use, FAT has the coarsest clock.
     const TICK: Duration = Duration::from_secs(2);
@@ -206,7 +204,7 @@ fn version(metadata: &Metadata, now: SystemTime) -> FileVersion {
         Ok(after) => i64::try_from(after.as_nanos()).ok(),
         Err(before) => i64::try_from(before.duration().as_nanos()).ok().map(|before| -before),
     });
-    FileVersion { size: metadata.len(), modified: nanoseconds.unwrap_or(UNSETTLED) }
+    FileVersion::new(metadata.len(), nanoseconds)
 }
 
 struct Made {

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::footer::FileVersion;
+use super::footer::{FileVersion, UNKNOWN_TIME};
 use super::names::{self, Entry};
 use super::plan::{best_bank, plan, slots};
 use crate::bank::filter_bank::{FilterBank, check_modules};
@@ -154,7 +154,8 @@ impl IndexBuilder {
         let mut stored = Vec::new();
         for File { version: FileVersion { size, modified }, filter, .. } in self.files.values() {
             let keys = filter.known_keys().unwrap_or(UNKNOWN_KEYS);
-            stored.extend([*size, *modified as u64, keys].map(u64::to_le_bytes).as_flattened());
+            let modified = modified.unwrap_or(UNKNOWN_TIME) as u64;
+            stored.extend([*size, modified, keys].map(u64::to_le_bytes).as_flattened());
         }
         write(&stored)?;
         end.extend_from_slice(self.rule.as_bytes());

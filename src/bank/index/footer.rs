@@ -18,15 +18,46 @@ use crate::memory::reserve;
 
 /// Bytes for each file that are not at the end: its version and number of keys.
 pub(super) const FILE_BYTES: usize = 24;
+/// Stored if the time of the last change is not known.
+pub(super) const UNKNOWN_TIME: i64 = i64::MIN;
 
-/// The size of a file in bytes, and when it was last changed, in nanoseconds since 1970. Tells whether a file is still
-/// the one that was indexed. If the time is unknown, treat the file as changed. Zeros for names that are not files.
+/// What tells whether a file is still the one that was indexed, which is if its version is the same and has a time.
+///
+/// The default, an unknown time, is the version of names that are not files. More can be recorded of files in a later
+/// release, so make a version by [`new`](Self::new).
+///
+/// # Examples
+///
+/// ```
+/// use bloomline::bank::{FileVersion, IndexBuilder, IndexView};
+///
+/// let found = FileVersion::new(1_024, Some(1_795_651_200_123_456_789));
+/// let mut builder = IndexBuilder::with_fpr(0.01)?;
+/// let keys = builder.filter_builder().finish()?;
+/// builder.insert("monday.log", found, keys)?;
+///
+/// let old = IndexView::from_standalone(builder.to_standalone()?)?;
+/// let is_unchanged = |now: FileVersion| now.modified.is_some() && old.version(0) == Some(now);
+/// assert!(is_unchanged(found) && !is_unchanged(FileVersion::new(1_024, None)));
+/// # Ok::<(), bloomline::Error>(())
+/// ```
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileVersion {
     /// Size in bytes.
     pub size: u64,
-    /// Time of the last change in nanoseconds since 1970, `i64::MIN` if unknown.
-    pub modified: i64,
+    /// Time of the last change, in nanoseconds since 1970. If it is `None`, unknown, treat the file as changed.
+    pub modified: Option<i64>,
+}
+
+impl FileVersion {
+    /// The version of a file of `size` bytes, last changed `modified` nanoseconds after 1970, or before if negative.
+    ///
+    /// Pass `None` if the time is unknown, out of the range of `i64`, which ends in 2262, or so recent that the file may
+    /// change again within the same tick of the clock. `i64::MIN` is unknown, too.
+    pub fn new(size: u64, modified: Option<i64>) -> Self {
+        Self { size, modified: modified.filter(|&modified| modified != UNKNOWN_TIME) }
+    }
 }
 
 /// The end of an index over files. With it, a lookup in an index that is elsewhere, such as in an object store, reads one
@@ -55,7 +86,7 @@ pub struct FileVersion {
 /// let ranges = footer.ranges(hash).map(|range| &object[range.start as usize..range.end as usize]);
 /// let mut found = SlotBitmap::new();
 /// assert!(footer.find_in_ranges(hash, ranges, &mut found)?);
-/// assert!(found.iter().map(|file| footer.name(file)).eq(["monday.log".as_bytes()]));
+/// assert!(found.iter().filter_map(|file| footer.name(file)).eq(["monday.log".as_bytes()]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
@@ -186,6 +217,11 @@ impl IndexFooter {
         self.banks.first().map_or(0, |bank| bank.footer.hash_key(key))
     }
 
+    /// The seed that keys are hashed with. If no file has keys, it is 0, and hashes are not needed.
+    pub fn seed(&self) -> u64 {
+        self.banks.first().map_or(0, |bank| bank.footer.seed())
+    }
+
     /// The bytes that a lookup of a hash needs, counted from the start of the index, one range for each bank. bloomline
     /// writes at most eight banks. Ask the store for all ranges at once.
     pub fn ranges(&self, hash: u64) -> impl Iterator<Item = Range<u64>> + '_ {
@@ -252,9 +288,9 @@ impl IndexFooter {
         self.names.len()
     }
 
-    /// The name of a file, empty if there is no such file.
-    pub fn name(&self, file: usize) -> &[u8] {
-        self.names.get(file).map_or(&[], Vec::as_slice)
+    /// The name of a file, or `None` if there is no such file.
+    pub fn name(&self, file: usize) -> Option<&[u8]> {
+        self.names.get(file).map(Vec::as_slice)
     }
 
     /// The rule by which the keys of files were taken, as [`IndexBuilder::with_rule`](super::IndexBuilder::with_rule)

@@ -30,7 +30,7 @@ use crate::key::Key;
 /// let index = IndexView::from_standalone(&bytes)?;
 /// let mut found = SlotBitmap::new();
 /// index.find("bee", &mut found)?;
-/// let names: Vec<_> = found.iter().map(|file| index.footer().name(file)).collect();
+/// let names: Vec<_> = found.iter().filter_map(|file| index.footer().name(file)).collect();
 /// assert_eq!(names, [&b"monday.log"[..], b"tuesday.log"]);
 /// assert!(!index.find("dog", &mut found)?); // definitely absent from all
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -92,12 +92,24 @@ impl<'a> IndexView<'a> {
     /// Finds the numbers of the files that possibly have `key`, and returns whether there are any. A file that is not
     /// found definitely does not have the key.
     ///
+    /// In an index that was opened unverified, each lookup compares the bits that it reads with their checksum. So this
+    /// is a `Result`, unlike [`BankView::find`](crate::bank::BankView::find).
+    ///
     /// # Errors
     ///
     /// If the index was opened unverified, and bits that the lookup reads are damaged. `found` then has all files that
     /// possibly have the key.
     pub fn find(&self, key: impl Key, found: &mut SlotBitmap) -> Result<bool, Error> {
-        let hash = self.footer.hash_key(key);
+        self.find_hash(self.footer.hash_key(key), found)
+    }
+
+    /// [`find`](Self::find) by hash, as [`IndexFooter::hash_key`] returns it. If indexes have the same
+    /// [seed](IndexFooter::seed), hash the key once for all of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`find`](Self::find).
+    pub fn find_hash(&self, hash: u64, found: &mut SlotBitmap) -> Result<bool, Error> {
         if self.verified {
             return Ok(self.footer.find_by(hash, found, |bank, slots| {
                 self.bank(bank).find_hash(hash, slots);
@@ -109,16 +121,16 @@ impl<'a> IndexView<'a> {
         self.footer.find_in_ranges(hash, ranges, found)
     }
 
-    /// The version of a file, zeros if there is no such file.
-    pub fn version(&self, file: usize) -> FileVersion {
-        let [size, modified, _] = self.stored(file);
-        FileVersion { size, modified: modified as i64 }
+    /// The version of a file, or `None` if there is no such file.
+    pub fn version(&self, file: usize) -> Option<FileVersion> {
+        let [size, modified, _] = self.stored(file)?;
+        Some(FileVersion::new(size, Some(modified as i64)))
     }
 
-    /// Number of distinct keys of a file, if known.
+    /// Number of distinct keys of a file, if known. `None` if there is no such file.
     pub fn known_keys(&self, file: usize) -> Option<u64> {
-        let [_, _, keys] = self.stored(file);
-        Some(keys).filter(|&keys| keys != UNKNOWN_KEYS && file < self.footer.files())
+        let [_, _, keys] = self.stored(file)?;
+        Some(keys).filter(|&keys| keys != UNKNOWN_KEYS)
     }
 
     /// The filter of a file, bit for bit as it was inserted, for the next version of the index. `None` if the file has
@@ -159,14 +171,10 @@ impl<'a> IndexView<'a> {
         self.footer.banks.last().map_or(0, |bank| bank.start + bank.body_len())
     }
 
-    fn stored(&self, file: usize) -> [u64; FILE_BYTES / 8] {
-        let bytes = if file < self.footer.files() {
-            self.part(self.files_start() + (file * FILE_BYTES) as u64, FILE_BYTES)
-        } else {
-            &[]
-        };
-        let (words, _) = bytes.as_chunks();
-        core::array::from_fn(|i| words.get(i).map_or(0, |word| u64::from_le_bytes(*word)))
+    fn stored(&self, file: usize) -> Option<[u64; FILE_BYTES / 8]> {
+        let in_files = (file < self.footer.files()).then(|| (file * FILE_BYTES) as u64)?;
+        let (words, _) = self.part(self.files_start() + in_files, FILE_BYTES).as_chunks();
+        Some(words.first_chunk::<{ FILE_BYTES / 8 }>()?.map(u64::from_le_bytes))
     }
 
     fn part(&self, start: u64, len: usize) -> &'a [u8] {
