@@ -11,7 +11,7 @@ use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::Kernel;
 use crate::key::Key;
-use crate::lanes::{self, LANE_BYTES};
+use crate::lanes;
 use crate::mask::ProbeCount;
 use crate::memory::{OutOfMemory, or_abort, reserve};
 use crate::sizing::{CompactSize, PerKey, Request, Sizing, best_probe_count};
@@ -107,8 +107,9 @@ impl FilterBuilder {
         (Self { in_steps: Some(k), ..self }, k)
     }
 
-    /// Bits for each distinct key of many, before rounding.
-    pub(crate) fn bits_per_key(&self) -> f64 {
+    /// Bits for each distinct key of many, before [rounding](crate::sstable::FilterPolicy::bits_per_key). So a filter of
+    /// n bytes has room for n × 8 ÷ bits per key.
+    pub fn bits_per_key(&self) -> f64 {
         self.per_key.of_many()
     }
 
@@ -239,9 +240,18 @@ impl FilterBuilder {
         Ok(self.write_compact(out)?)
     }
 
+    /// Bytes that [`finish_compact`](Self::finish_compact) would append now, for a writer that ends a table or a
+    /// partition at a size. Exact if no key was inserted twice, and mostly too high otherwise. Runs in some tens of
+    /// nanoseconds.
+    #[must_use]
+    pub fn compact_len(&self) -> usize {
+        let size = CompactSize::new(self.len() as u64, &self.per_key);
+        size.map_or(usize::MAX, |size| compact::len(size.n_lanes, size.n_modules))
+    }
+
     pub(crate) fn write_compact(&mut self, out: &mut Vec<u8>) -> Result<(), OutOfMemory> {
         let (filter, n_lanes) = self.build(|keys| CompactSize::new(keys, &self.per_key))?;
-        reserve(out, n_lanes * LANE_BYTES + compact::MOST_TAIL)?;
+        reserve(out, compact::len(n_lanes, filter.n_modules()))?;
         // Cleared before the bytes are written, so that hashes and bytes are not in memory at once.
         self.clear();
         compact::write_compact_lanes(out, filter.modules(), n_lanes, filter.k);

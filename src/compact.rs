@@ -13,8 +13,13 @@ use crate::modules::{MOST_MODULES, Modules};
 /// The most bytes after the lanes. There are two after several modules. Compact bytes of one module never have such a
 /// length, nor [`MODULES_FORM`] in the highest four bits of their last byte, so a reader that knows only one module
 /// finds an error.
-pub(crate) const MOST_TAIL: usize = 2;
+const MOST_TAIL: usize = 2;
 const MODULES_FORM: u8 = 3;
+
+/// The length of compact bytes.
+pub(crate) fn len(n_lanes: usize, n_modules: usize) -> usize {
+    n_lanes * LANE_BYTES + if n_modules == 1 { 1 } else { MOST_TAIL }
+}
 
 /// Calls `write` with the lanes and the tail that follows them.
 pub(crate) fn with_compact<T>(

@@ -120,7 +120,7 @@ impl StandaloneFooter {
             return Err(unrecognized(self.kind.magic()));
         }
         if self.n_modules != 1 {
-            let text = "a filter of {} modules cannot be asked by ranges: rebuild it with a size for at most one module";
+            let text = "a filter of {} modules cannot be asked by ranges: rebuild it by with_most_modules(1) or for_fpr_within(.., 1)";
             return Err(Error::argument(text, [self.n_modules as u64]));
         }
         let wrong_size = || Error::impossible("number of lanes", self.size);

@@ -296,3 +296,7 @@ pub mod tuning {}
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/engine-filter.md")]
+struct EngineFilter;

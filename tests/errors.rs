@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::io;
+
 use bloomline::bank::{BankView, FilterBank};
 use bloomline::sizing::standard::StandardSizing;
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
@@ -176,5 +178,20 @@ fn damaged_bytes() {
             wrong_size(1, "queued items", frontier.len() - 64),
         Frontier::<String>::from_standalone(&forge(&frontier, 8, &[0xff])) =>
             wrong_size(255, "bytes of queue", frontier.len() - 64),
+    }
+}
+
+/// What `?` makes of an error where a function returns an [`io::Error`].
+#[test]
+fn as_io_errors() {
+    let errors = [
+        (Sizing::new(0, 6).map(drop), io::ErrorKind::InvalidInput),
+        (BloomView::from_compact(&[]).map(drop), io::ErrorKind::InvalidData),
+        (AlignedBytes::zeroed(usize::MAX).map(drop), io::ErrorKind::OutOfMemory),
+    ];
+    for (result, kind) in errors {
+        let error = result.unwrap_err();
+        let (of_io, text) = (io::Error::from(error), error.to_string());
+        assert_eq!((of_io.kind(), of_io.to_string()), (kind, text));
     }
 }

@@ -47,6 +47,9 @@ fn rounding_adds_no_more_than_promised() {
         for n_keys in (1..400).chain((401..4_000).step_by(7)) {
             filter.clear();
             policy.create_filter(0..n_keys, &mut filter);
+            let mut builder = policy.builder();
+            builder.extend(0..n_keys);
+            assert_eq!(builder.compact_len(), filter.len(), "{policy:?}, {n_keys} keys");
             let needed = f64::from(n_keys) * policy.bits_per_key() / 8.0 + f64::from(64 * n + 2);
             let promised = needed / 0.93_f64.powi(n - 1);
             assert!(filter.len() as f64 <= promised, "{policy:?}, {n_keys} keys: {}", filter.len());

@@ -9,6 +9,7 @@
 
 mod table;
 
+use std::error::Error;
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -33,21 +34,26 @@ const ROUNDS: usize = 5;
 fn main() -> Result<ExitCode> {
     let mut arguments = env::args().skip(1);
     let (count, bits_per_key) = (argument(arguments.next(), 50_000)?, argument(arguments.next(), 10.0)?);
+    if let Some(text) = arguments.next() {
+        return Err(refused(&text));
+    }
     let present = keys(count);
     // Each of these sorts right behind a present key.
     let missing: Vec<_> = present.iter().take(MISSING).map(|key| format!("{key}\n")).collect();
     let n = present.len();
     let policy = FilterPolicy::with_bits_per_key(bits_per_key)?;
-    eprintln!("writing {n} keys to {TABLES} tables ...");
+    eprintln!("writing {} ...", counted(n, "key"));
     let databases = databases(&present, &policy)?;
+    let n_tables = databases[0].len();
 
-    println!("{n} keys in {TABLES} tables, filters of {bits_per_key} bits per key\n");
+    print!("{} in {}, ", counted(n, "key"), counted(n_tables, "table"));
+    println!("filters of {bits_per_key} bits per key\n");
     println!("             false     data blocks read by a get of a      keys");
     println!("filter     positives     missing key    present key        lost");
     let (mut wrong, mut missing_gets) = (0, Vec::new());
     for (name, tables) in ["none", "standard", "bloomline"].iter().zip(&databases) {
         let (missing, present) = (gets(tables, &missing)?, gets(tables, &present)?);
-        print!("{name:10}{:9.2}%{:16.3}", 100.0 * missing.reads / TABLES as f64, missing.reads);
+        print!("{name:10}{:9.2}%{:16.3}", 100.0 * missing.reads / n_tables as f64, missing.reads);
         println!("{:15.3}{:12}", present.reads, n - present.found);
         wrong += n - present.found + missing.found;
         missing_gets.push(missing);
@@ -66,8 +72,15 @@ fn main() -> Result<ExitCode> {
 
 fn argument<T: FromStr>(text: Option<String>, default: T) -> Result<T> {
     let Some(text) = text else { return Ok(default) };
-    text.parse()
-        .map_err(|_| format!("{text} is not a number: give KEYS and BITS_PER_KEY, as in 50000 10").into())
+    text.parse().map_err(|_| refused(&text))
+}
+
+fn refused(argument: &str) -> Box<dyn Error> {
+    format!("unexpected argument {argument}: give KEYS and BITS_PER_KEY, two numbers, as in 50000 10").into()
+}
+
+fn counted(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 /// Keys in random order, at least one.
@@ -91,11 +104,15 @@ fn databases(keys: &[String], policy: &FilterPolicy) -> Result<[Tables; 3]> {
         let mut standard = StandardBloomFilter::with_sizing(sizing)?;
         keys.iter().for_each(|key| _ = standard.insert(key));
         for (database, standard) in databases.iter_mut().zip([None, Some(standard), None]) {
-            database.push((Table::open(&path)?, standard));
+            let table = Table::open(&path)?;
+            if let Err(error) = &table.filter {
+                eprintln!("gets will read a table without its filter, because {error}");
+            }
+            database.push((table, standard));
         }
         fs::remove_file(&path)?; // open files can still be read
     }
-    databases[..2].iter_mut().flatten().for_each(|(table, _)| table.filter = None);
+    databases[..2].iter_mut().flatten().for_each(|(table, _)| table.filter = Err("it is not asked".into()));
     Ok(databases)
 }
 

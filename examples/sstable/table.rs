@@ -1,12 +1,15 @@
 //! A table: sorted entries in a file that is written once and read block by block, with a filter of all its keys.
 //!
 //! ```text
-//! file:        data blocks, index block, start of the index block
-//! block:       entries (length of key, key, length of value, value), their XXH64 with the block's start as seed
-//! index block: (name of the filter policy, filter); for each data block (its first key, its end in the file)
+//! file:         data blocks, filter block, index block, start of the index block
+//! block:        content, XXH64 of the content with the block's start as seed
+//! data block:   entries (length of key, key, length of value, value)
+//! index block:  entries (name of the filter policy, start of the filter block), then for each data block (its first
+//!               key, its end in the file)
 //! ```
 //!
-//! Numbers are 8 bytes, little-endian. Without the checksum, a flipped bit in a filter could hide a key.
+//! Numbers are 8 bytes, little-endian. Without its checksum, a flipped bit in the filter could hide a key. The filter has
+//! one of its own, because a table whose filter is damaged can still be read.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -24,22 +27,24 @@ pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// Writes sorted entries. A database writes deleted keys as well, and inserts them into the filter: a get that misses
 /// the deletion would find the key in an older table.
 pub fn write(path: &Path, entries: &[(&[u8], &[u8])], policy: &FilterPolicy) -> Result<()> {
-    let (mut table, mut index, mut keys, mut filter) = (Vec::new(), Vec::new(), policy.builder(), Vec::new());
+    let (mut table, mut index, mut keys) = (Vec::new(), Vec::new(), policy.builder());
     for block in entries.chunks(32) {
-        let start = table.len();
+        let start = table.len() as u64;
         for (key, value) in block {
             keys.insert(key);
             put(key, value, &mut table);
         }
-        table.extend(xxh64(&table[start..], start as u64).to_le_bytes());
+        end_block(&mut table, start);
         put(block[0].0, &(table.len() as u64).to_le_bytes(), &mut index);
     }
-    keys.finish_compact(&mut filter)?;
-    let index_start = table.len();
-    put(FilterPolicy::NAME.as_bytes(), &filter, &mut table);
+    let filter_start = table.len() as u64;
+    keys.finish_compact(&mut table)?;
+    end_block(&mut table, filter_start);
+    let index_start = table.len() as u64;
+    put(FilterPolicy::NAME.as_bytes(), &filter_start.to_le_bytes(), &mut table);
     table.extend(index);
-    table.extend(xxh64(&table[index_start..], index_start as u64).to_le_bytes());
-    table.extend((index_start as u64).to_le_bytes());
+    end_block(&mut table, index_start);
+    table.extend(index_start.to_le_bytes());
     let written = File::create_new(path).and_then(|mut file| file.write_all(&table));
     written.map_err(|error| format!("cannot write {}: {error}", path.display()).into())
 }
@@ -48,8 +53,8 @@ pub struct Table {
     file: File,
     /// Of each data block, the first key and the place in the file.
     index: Vec<(Vec<u8>, Range<u64>)>,
-    /// `None` if another policy made it. Reads are then slow, so a database counts such tables.
-    pub filter: Option<OwnedView<AlignedBytes>>,
+    /// Or why there is none. Gets then read a block of the table, so a database counts such tables.
+    pub filter: Result<OwnedView<AlignedBytes>>,
     /// Data blocks read.
     pub reads: Cell<u64>,
 }
@@ -57,23 +62,31 @@ pub struct Table {
 impl Table {
     pub fn open(path: &Path) -> Result<Self> {
         let file = File::open(path)?;
-        let index_end = file.metadata()?.len().checked_sub(8).ok_or("not a table: too short")?;
-        let index_start = number(&read(&file, index_end..index_end + 8)?);
+        let len = file.metadata()?.len();
+        let index_end = len.checked_sub(8).ok_or_else(|| format!("not a table: it has {len} bytes"))?;
+        let index_start = number(&read(&file, index_end..len)?);
+        if index_start > index_end {
+            return Err(
+                format!("a table of {len} bytes cannot have its index at {index_start}: it was cut").into()
+            );
+        }
         let block = read_block(&file, index_start..index_end)?;
         let (mut entries, mut start) = (entries(&block), 0);
-        let (policy_name, filter) = entries.next().ok_or("not a table: no filter")?;
-        let filter = OwnedView::from_compact(AlignedBytes::copy_of(filter)?);
-        let filter = (policy_name == FilterPolicy::NAME.as_bytes()).then_some(filter).transpose()?;
+        let (policy_name, filter_start) = entries.next().ok_or("the table's index is empty")?;
+        let filter_block = number(filter_start)..index_start;
         let mut place = |end| mem::replace(&mut start, number(end))..number(end);
         let index: Vec<_> = entries.map(|(first_key, end)| (first_key.to_vec(), place(end))).collect();
         let ordered = index.is_sorted_by(|(a, place), (b, next)| a <= b && place.end < next.end);
-        let table = Self { file, index, filter, reads: Cell::new(0) };
-        if ordered && start == index_start { Ok(table) } else { Err("the table is damaged".into()) }
+        if !ordered || start != filter_block.start || filter_block.is_empty() {
+            return Err("the table's index is damaged: its blocks are not in order".into());
+        }
+        let filter = open_filter(&file, policy_name, filter_block);
+        Ok(Self { file, index, filter, reads: Cell::new(0) })
     }
 
     /// Returns the key's value. `hash` is `hash_key(key, 0)`, the same for all tables.
     pub fn get(&self, key: &[u8], hash: u64) -> Result<Option<Vec<u8>>> {
-        if self.filter.as_ref().is_some_and(|filter| !filter.as_view().contains_hash(hash)) {
+        if self.filter.as_ref().is_ok_and(|filter| !filter.as_view().contains_hash(hash)) {
             return Ok(None); // definitely absent
         }
         let blocks = self.index.partition_point(|(first_key, _)| &**first_key <= key);
@@ -84,6 +97,13 @@ impl Table {
     }
 }
 
+fn open_filter(file: &File, policy_name: &[u8], place: Range<u64>) -> Result<OwnedView<AlignedBytes>> {
+    if policy_name != FilterPolicy::NAME.as_bytes() {
+        return Err(format!("another policy made it: {}", policy_name.escape_ascii()).into());
+    }
+    Ok(OwnedView::from_compact(AlignedBytes::copy_of(&read_block(file, place)?)?)?)
+}
+
 /// With several threads, use `read_exact_at` (Unix) or `seek_read` (Windows) instead.
 fn read(mut file: &File, place: Range<u64>) -> Result<Vec<u8>> {
     let mut bytes = vec![0; place.end.saturating_sub(place.start) as usize];
@@ -92,11 +112,17 @@ fn read(mut file: &File, place: Range<u64>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The entries of a block.
+/// The content of a block.
 fn read_block(file: &File, place: Range<u64>) -> Result<Vec<u8>> {
     let (start, mut block) = (place.start, read(file, place)?);
     let checksum = block.split_off(block.len().saturating_sub(8));
-    if number(&checksum) == xxh64(&block, start) { Ok(block) } else { Err("the table is damaged".into()) }
+    let is_intact = number(&checksum) == xxh64(&block, start);
+    if is_intact { Ok(block) } else { Err(format!("the block at {start} is damaged").into()) }
+}
+
+fn end_block(table: &mut Vec<u8>, start: u64) {
+    let checksum = xxh64(&table[start as usize..], start);
+    table.extend(checksum.to_le_bytes());
 }
 
 fn put(key: &[u8], value: &[u8], block: &mut Vec<u8>) {

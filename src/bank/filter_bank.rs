@@ -350,8 +350,7 @@ impl FilterBank {
 
 /// Fails for a filter of several modules, because a slot is one module.
 pub(super) fn check_modules(n_modules: usize) -> Result<(), Error> {
-    let text =
-        "a bank's filters have one module, not {}: rebuild the filter with a size for at most one module";
+    let text = "a bank's filters have one module, not {}: rebuild the filter by with_most_modules(1) or for_fpr_within(.., 1)";
     if n_modules == 1 { Ok(()) } else { Err(Error::argument(text, [n_modules as u64])) }
 }
 

@@ -106,11 +106,13 @@ texts! {
     not_divided(n_blocks: usize, n_modules: usize):
         "{n_blocks} blocks cannot be divided among {n_modules} modules: use a multiple of {n_modules}";
     one_module_of_a_bank(n_modules: usize):
-        "a bank's filters have one module, not {n_modules}: rebuild the filter with a size for at most one module";
+        "a bank's filters have one module, not {n_modules}: rebuild the filter by with_most_modules(1) or \
+         for_fpr_within(.., 1)";
     one_module_of_counters(n_modules: usize):
         "a counting filter has one module, not {n_modules}: compute the size for at most one module";
     one_module_of_ranges(n_modules: usize):
-        "a filter of {n_modules} modules cannot be asked by ranges: rebuild it with a size for at most one module";
+        "a filter of {n_modules} modules cannot be asked by ranges: rebuild it by with_most_modules(1) or \
+         for_fpr_within(.., 1)";
     two_modules_grow(n_modules: usize):
         "a filter that grows has at most 2 modules, not {n_modules}: rebuild the filter with a size for so many";
 }

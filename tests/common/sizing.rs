@@ -240,6 +240,7 @@ fn builders_size_as_sizing_does(keys: u64, fpr: f64, most_modules: Option<usize>
     (0..keys).for_each(|i| builder.insert_hash(mix(i)));
     let mut compact = Vec::new();
     builder.clone().finish_compact(&mut compact).unwrap();
+    assert_eq!(builder.compact_len(), compact.len(), "{keys} keys, {fpr}");
     assert_eq!(builder.finish().unwrap().sizing(), sizing, "{keys} keys, {fpr}");
     let view = BloomView::from_compact(&compact).expect("our own bytes");
     let is_short = view.byte_len() < 64 * 8 && view.n_modules() == 1;

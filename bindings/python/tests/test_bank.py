@@ -119,7 +119,7 @@ def test_wrong_arguments_are_errors():
     refused(puts, ValueError, "seeds 0x", BloomFilter(30, seed=1))
     two = BloomFilter.with_bits_per_key(2 * 16, 32, most_modules=1)
     refused(puts, ValueError, r"^filters with k = \d+ and k = \d+ cannot be combined: build both ", two)
-    text = "^a bank's filters have one module, not 2: rebuild the filter with a size for at most one module$"
+    text = r"^a bank's filters have one module, not 2: rebuild the filter by with_most_modules\(1\) or "
     refused(puts, ValueError, text, BloomFilter(1_000, 1e-4))
     refused([FilterBank], ValueError, "^a bank needs at least one filter, which gives it its size$", [])
     for slot in (9, -1, 2**63, 2**64, -(2**70)):
