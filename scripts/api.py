@@ -6,8 +6,9 @@ import re
 import sys
 from pathlib import Path
 
-# What a type has from elsewhere: methods of slices, auto traits, which tests/api.rs asserts, and traits of all types.
-OTHERS = re.compile(r'<h2 id="(?:deref-methods|synthetic|blanket)-.*?(?=<h2 id="|\Z)', re.S)
+# What a type has from elsewhere: methods of slices, an aliased type, auto traits, which tests/api.rs asserts, and traits
+# of all types.
+OTHERS = re.compile(r'<h2 id="(?:aliased-type|(?:deref-methods|synthetic|blanket)-).*?(?=<h2 id="|\Z)', re.S)
 CODE = re.compile(r'<pre class="rust item-decl">(.*?)</pre>|<h[34] class="code-header">(.*?)</h[34]>', re.S)
 # Not the methods of traits, nor what says nothing.
 LISTED = re.compile(r"pub |type |impl<|impl (?!StructuralPartialEq).* for ")

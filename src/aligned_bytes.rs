@@ -12,7 +12,7 @@ use crate::memory::OutOfMemory;
 /// line. A cache of filters keeps them as an [`OwnedView`](crate::OwnedView).
 ///
 /// To fill them, read a file into [`zeroed`](Self::zeroed) bytes, or make a [copy](Self::copy_of). They cost their
-/// length in memory, rounded up to a multiple of 64. With the feature `huge-pages`, 2 MiB and more are in huge pages
+/// length in memory, rounded up to a multiple of 64, and 56 bytes more. With the feature `huge-pages`, 2 MiB and more are in huge pages
 /// where Linux grants them.
 ///
 /// # Examples
@@ -59,6 +59,10 @@ impl AlignedBytes {
     /// If memory cannot be allocated.
     pub fn copy_of(bytes: &[u8]) -> Result<Self, Error> {
         Ok(Self { blocks: Blocks::try_from_bytes(bytes)?, len: bytes.len() })
+    }
+
+    pub(crate) fn allocated_len(&self) -> usize {
+        self.blocks.allocated_len()
     }
 }
 

@@ -233,6 +233,11 @@ impl Blocks {
         self.n_blocks
     }
 
+    /// Bytes of memory, of which huge pages leave some unused at both ends.
+    pub(crate) fn allocated_len(&self) -> usize {
+        self.n_blocks * BLOCK_BYTES + SLACK
+    }
+
     /// The stored number of keys, but `None` if it is 0 although a bit is set, because an empty filter accepts a new
     /// seed, which would lose the keys of forged bytes.
     pub(crate) fn known_keys(&self, stored: Option<u64>) -> Option<u64> {

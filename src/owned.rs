@@ -8,6 +8,7 @@ use alloc::rc::Rc as Arc;
 #[cfg(target_has_atomic = "ptr")]
 use alloc::sync::Arc;
 
+use crate::aligned_bytes::AlignedBytes;
 use crate::bank::{BankView, IndexView};
 use crate::error::Error;
 use crate::key::Key;
@@ -20,7 +21,7 @@ use crate::view::BloomView;
 /// | the bytes are | `B` |
 /// |---|---|
 /// | a part of a mapped file or of other shared bytes | `bytes::Bytes`, by its `from_owner` and `slice` |
-/// | in a cache of filters, read or copied into memory of their own | [`AlignedBytes`](crate::AlignedBytes) |
+/// | in a cache of filters, read or copied into memory of their own | [`AlignedBytes`] |
 /// | anything else that is `AsRef<[u8]>` | `Arc<[u8]>`, `Vec<u8>` |
 ///
 /// The bytes are checked when they are opened, as by a view, but not copied. `as_ref` is called only then, and the `B`
@@ -184,19 +185,12 @@ impl<B> OwnedView<B> {
         Self::open(bytes, |bytes| BloomView::from_compact_with_seed(bytes, seed))
     }
 
-    /// Hashes `key` under the filter's seed.
-    #[inline]
-    #[must_use]
-    pub fn hash_key(&self, key: impl Key) -> u64 {
-        self.as_view().hash_key(key)
-    }
-
     /// Returns whether `key` is possibly present. `false` means definitely absent.
     #[doc(alias("might_contain", "may_contain"))]
     #[inline]
     #[must_use]
     pub fn contains(&self, key: impl Key) -> bool {
-        self.contains_hash(self.hash_key(key))
+        self.as_view().contains(key)
     }
 
     /// [`contains`](Self::contains) by hash.
@@ -205,11 +199,16 @@ impl<B> OwnedView<B> {
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.as_view().contains_hash(hash)
     }
+}
 
-    /// Begins to load the cache line that a lookup of this hash reads first. See [`BloomView::prefetch`].
-    #[inline]
-    pub fn prefetch(&self, hash: u64) {
-        self.as_view().prefetch(hash);
+impl OwnedView<AlignedBytes> {
+    /// Bytes to charge to a cache for this filter: of itself and of the two allocations that it made, without what the
+    /// allocator adds. A clone allocates nothing.
+    #[must_use]
+    pub fn charge(&self) -> usize {
+        /// The counts of an `Arc`.
+        const COUNTS: usize = 2 * size_of::<usize>();
+        size_of::<Self>() + COUNTS + size_of::<AlignedBytes>() + self.bytes.allocated_len()
     }
 }
 

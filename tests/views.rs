@@ -120,6 +120,16 @@ fn an_owned_view_answers_as_a_view_and_copies_no_bytes() {
     }
 }
 
+/// A cache counts all that a filter costs.
+#[test]
+fn an_owned_view_says_what_it_costs() {
+    for bytes in compact_filters() {
+        let open = || OwnedView::from_compact(AlignedBytes::copy_of(&bytes[1..]).unwrap()).unwrap();
+        let (allocated, owned) = allocated(open);
+        assert_eq!(owned.charge(), size_of_val(&owned) + allocated);
+    }
+}
+
 /// An owned view is for a table that holds its file, and the filter beside it.
 #[test]
 fn an_owned_view_lives_beside_what_it_reads() {
