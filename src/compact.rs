@@ -87,6 +87,7 @@ pub(crate) fn two_modules(bytes: &[u8]) -> Option<(BlockSlice<'_>, BlockSlice<'_
     is_valid.then_some((first, both, ProbeCount::from_four_bits(trailer)))
 }
 
+#[inline(never)]
 pub(crate) fn read_compact(bytes: &[u8]) -> Result<(Lanes<'_>, ProbeCount), Error> {
     if let Some((blocks, k)) = one_module(bytes) {
         return Ok((Lanes::Blocks(Modules::one(blocks)), k));

@@ -81,19 +81,11 @@ impl<'a> BloomView<'a> {
     // Inlined for one module, because some caches keep blocks of bytes, and open a filter for each lookup.
     #[inline(always)]
     pub fn from_compact_with_seed(bytes: &'a [u8], seed: u64) -> Result<Self, Error> {
+        let new = |lanes, k| Self::new(lanes, k, Kernel::active(), Seed::new(seed), None, &[]);
         match compact::one_module(bytes) {
-            Some((blocks, k)) => {
-                let lanes = Lanes::Blocks(Modules::one(blocks));
-                Ok(Self::new(lanes, k, Kernel::active(), Seed::new(seed), None, &[]))
-            }
-            None => Self::from_any_compact(bytes, seed),
+            Some((blocks, k)) => Ok(new(Lanes::Blocks(Modules::one(blocks)), k)),
+            None => compact::read_compact(bytes).map(|(lanes, k)| new(lanes, k)),
         }
-    }
-
-    #[inline(never)]
-    fn from_any_compact(bytes: &'a [u8], seed: u64) -> Result<Self, Error> {
-        let (lanes, k) = compact::read_compact(bytes)?;
-        Ok(Self::new(lanes, k, Kernel::active(), Seed::new(seed), None, &[]))
     }
 
     /// [`contains_hash`](Self::contains_hash) in compact bytes that are opened for this lookup alone, as a cache of blocks
@@ -118,9 +110,7 @@ impl<'a> BloomView<'a> {
     #[inline]
     pub fn compact_contains_hash(bytes: &'a [u8], hash: u64) -> Result<bool, Error> {
         if let Some((blocks, k)) = compact::one_module(bytes) {
-            if let Some(kernel) = Kernel::active_if_chosen()
-                && let Some(is_found) = kernel.contains_inlined(blocks, hash, k)
-            {
+            if let Some(is_found) = Kernel::with_active(|kernel| kernel.contains_inlined(blocks, hash, k)) {
                 return Ok(is_found);
             }
         } else if let Some((short, k)) = compact::short(bytes) {
@@ -135,13 +125,12 @@ impl<'a> BloomView<'a> {
 
     #[inline(never)]
     fn other_compact_contains(bytes: &[u8], hash: u64) -> Option<bool> {
-        if let Some((first, both, k)) = compact::two_modules(bytes)
-            && let Some(kernel) = Kernel::active_if_chosen()
-            && let Some(is_found) = kernel.contains_inlined(first, hash, k)
-        {
-            return Some(is_found && Kernel::second_contains(both, hash, k, kernel));
-        }
-        Self::any_compact_contains(bytes, hash).ok()
+        let in_two = |kernel: Kernel| {
+            let (first, both, k) = compact::two_modules(bytes)?;
+            let is_found = kernel.contains_inlined(first, hash, k)?;
+            Some(is_found && Kernel::second_contains(both, hash, k, kernel))
+        };
+        Kernel::with_active(in_two).or_else(|| Self::any_compact_contains(bytes, hash).ok())
     }
 
     #[inline(never)]

@@ -97,11 +97,12 @@ macro_rules! kernels {
             /// Tests, fuzz targets and benches iterate over [`Kernel::available`], so a kernel added here is tested.
             const ALL: &[Self] = &[$($(#[$target])* Self::$id,)*];
 
-            /// The kernel with this index in [`KernelId::ALL`]. A comparison, and not a load from that list.
+            /// Calls `work` with the kernel of this index in [`KernelId::ALL`]. Each call has a constant, so the compiler
+            /// removes the branches of other kernels.
             #[inline(always)]
-            fn from_index(index: u8) -> Option<Self> {
+            fn with_index<T>(index: u8, work: impl Fn(Self) -> Option<T>) -> Option<T> {
                 match index {
-                    $($(#[$target])* index if index == Self::$id as u8 => Some(Self::$id),)*
+                    $($(#[$target])* index if index == Self::$id as u8 => work(Self::$id),)*
                     _ => None,
                 }
             }
@@ -198,13 +199,13 @@ impl Kernel {
     /// allows. Detected once per process.
     #[inline]
     pub fn active() -> Self {
-        Self(ACTIVE.get(KernelId::from_index, KernelId::fastest))
+        Self(ACTIVE.get(|index| KernelId::with_index(index, Some), KernelId::fastest))
     }
 
-    /// [`active`](Self::active), but `None` before the first call of it.
+    /// Calls `work` with the [`active`](Self::active) kernel, as a constant. `None` before the kernel is chosen.
     #[inline(always)]
-    pub(crate) fn active_if_chosen() -> Option<Self> {
-        ACTIVE.made(KernelId::from_index).map(Self)
+    pub(crate) fn with_active<T>(work: impl Fn(Self) -> Option<T>) -> Option<T> {
+        ACTIVE.made(|index| KernelId::with_index(index, |id| work(Self(id))))
     }
 
     /// The kernel's name, as [`BLOOMLINE_KERNEL`](Self#the-environment) has it.
