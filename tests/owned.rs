@@ -58,7 +58,8 @@ fn is_moved<O: Clone + Send + 'static>(
     drop(clone);
 
     let kept = open();
-    assert!((move || by_value(kept))());
+    let closure = move || by_value(kept);
+    assert!(closure());
     let kept = open();
     assert!(thread::spawn(move || has_key(&kept)).join().unwrap());
     let kept = open();
