@@ -1,5 +1,4 @@
 //! `BloomFilter`, which owns its bits and can change.
-#![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
 use core::fmt;

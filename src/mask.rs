@@ -2,7 +2,6 @@
 //!
 //! Plain scalar code, to read beside `docs/format.md`. Kernels must agree with it bit for bit. They share no code with
 //! [`mask`] and [`words`], so that no bug can be in both, except the kernel `reference`, which is this definition.
-#![forbid(unsafe_code)]
 
 use core::num::NonZero;
 

@@ -1,8 +1,4 @@
 //! Prefetches of cache lines, for one key and ahead of a loop over many keys.
-#![cfg_attr(
-    not(any(all(target_arch = "x86_64", target_feature = "sse"), target_arch = "aarch64")),
-    forbid(unsafe_code)
-)]
 
 use crate::blocks::{Block, BlockSlice};
 use crate::mask::block_index;

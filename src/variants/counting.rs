@@ -1,5 +1,4 @@
 //! `CountingBloomFilter`: a filter that supports removal.
-#![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
 use core::fmt;
