@@ -1,5 +1,4 @@
 //! `AlignedBytes`, bytes that start at a cache line.
-#![forbid(unsafe_code)]
 
 use core::fmt;
 use core::ops::{Deref, DerefMut};

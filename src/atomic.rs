@@ -1,7 +1,6 @@
 //! `AtomicBloomFilter`, a filter with concurrent inserts and lookups.
 //!
 //! It has no `BloomView`, because the bytes of a view must not change. So standalone bytes are of copies of its lanes.
-#![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
 use core::{fmt, iter};

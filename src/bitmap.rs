@@ -1,5 +1,4 @@
 //! Bitmaps of answers, in which bit `i % 8` of byte `i / 8` belongs to key i.
-#![forbid(unsafe_code)]
 
 /// Writes what `is` returns for each item. `found` has ⌈items / 8⌉ bytes.
 pub(crate) fn write<T: Copy>(items: &[T], found: &mut [u8], is: impl Fn(T) -> bool) {

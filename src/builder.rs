@@ -1,5 +1,4 @@
 //! `FilterBuilder`, for filters of keys whose number is not known in advance.
-#![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
 use core::{fmt, mem};

@@ -1,5 +1,4 @@
 //! Compact bytes, for use inside a container (section 4 of the format).
-#![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
 

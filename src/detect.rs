@@ -1,5 +1,4 @@
 //! Which kernels this process may use, by the features of its CPU and the environment variable `BLOOMLINE_KERNEL`.
-#![cfg_attr(not(all(target_arch = "x86_64", target_feature = "sse2")), forbid(unsafe_code))]
 
 /// Whether the CPU has these features, and the operating system saves their registers. `std` knows more than
 /// `cpufeatures`, for example that macOS grants AVX-512 only once it is used.

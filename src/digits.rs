@@ -1,5 +1,4 @@
 //! `Digits`, which prints floats in error texts.
-#![forbid(unsafe_code)]
 
 use core::fmt;
 

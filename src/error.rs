@@ -1,5 +1,4 @@
 //! `Error`, which says what was wrong, with the numbers, and what to do.
-#![forbid(unsafe_code)]
 
 use core::fmt;
 

@@ -1,5 +1,4 @@
 //! `Extend` by batches, which overlap the waits for memory.
-#![forbid(unsafe_code)]
 
 /// Hashes of a batch, on the stack.
 const BATCH: usize = 256;

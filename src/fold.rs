@@ -1,5 +1,4 @@
 //! Copies of filters, whole or folded. Each block of a folded filter is the union of neighbours.
-#![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
 

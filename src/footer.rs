@@ -1,6 +1,5 @@
 //! The footer of 64 bytes that ends all standalone bytes, and lookups that need no more than the footer and one block.
 //! The first fields of a footer differ between kinds.
-#![forbid(unsafe_code)]
 
 use core::ops::Range;
 

@@ -1,5 +1,4 @@
 //! From key bytes to the 64-bit hash that determines everything else.
-#![forbid(unsafe_code)]
 
 use crate::error::Error;
 use crate::key::Key;

@@ -1,5 +1,4 @@
 //! `Key`, which defines what can be a key, and the bytes that are hashed for it.
-#![forbid(unsafe_code)]
 
 use alloc::borrow::{Cow, ToOwned};
 use alloc::boxed::Box;

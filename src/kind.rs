@@ -1,5 +1,4 @@
 //! `StandaloneKind`, which tells the type that wrote standalone bytes.
-#![forbid(unsafe_code)]
 
 use core::fmt;
 

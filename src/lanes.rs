@@ -1,6 +1,5 @@
 //! The lanes of a filter, in whole blocks of one module or several, or in a short filter (section 3 of the format). A
 //! short filter saves space for few keys, because its blocks overlap and wrap around.
-#![forbid(unsafe_code)]
 
 use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, LANES, lanes_of};
 use crate::mask::block_index;

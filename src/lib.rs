@@ -226,7 +226,7 @@
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 #![no_std]
-#![deny(missing_docs, unsafe_op_in_unsafe_fn)]
+#![deny(missing_docs, unsafe_code, unsafe_op_in_unsafe_fn)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
@@ -238,9 +238,12 @@ mod aligned_bytes;
 mod atomic;
 pub mod bank;
 mod bitmap;
+// Unsafe code is only in the modules that allow it here.
+#[allow(unsafe_code)]
 mod blocks;
 mod builder;
 mod compact;
+#[allow(unsafe_code)]
 mod detect;
 mod digits;
 mod error;
@@ -250,6 +253,7 @@ mod filter;
 mod fold;
 mod footer;
 mod hash;
+#[allow(unsafe_code)]
 mod kernel;
 mod key;
 mod kind;
@@ -259,6 +263,7 @@ mod mask;
 mod math;
 mod memory;
 mod modules;
+#[allow(unsafe_code)]
 mod owned;
 #[cfg(feature = "serde")]
 mod serde;

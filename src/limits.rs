@@ -1,5 +1,4 @@
 //! The ranges of what callers may request. [`sizing`](crate::sizing) publishes them, and errors quote them.
-#![forbid(unsafe_code)]
 
 /// The most bits per key that can be requested, because above it each further bit gains next to nothing in a 512-bit
 /// block.

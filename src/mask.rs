@@ -1,8 +1,7 @@
 //! The definition of which block a hash falls in, and which bits it has there.
 //!
 //! Plain scalar code, to read beside `docs/format.md`. Kernels must agree with it bit for bit. They share no code with
-//! [`mask`] and [`words`], so that no bug can be in both, except the kernel `reference`, which is this definition.
-#![forbid(unsafe_code)]
+//! [`mask`], so that no bug can be in both, except the kernel `reference`, which is this definition.
 
 use core::num::NonZero;
 
@@ -57,20 +56,14 @@ pub(crate) fn block_index(hash: u64, n_blocks: usize) -> usize {
     }
 }
 
-/// The two words of a hash that determine where its probes are.
-#[inline]
-pub(crate) fn words(hash: u64) -> (u64, u64) {
-    let first = hash.wrapping_mul(FIRST);
-    (first, (first ^ (first >> 32)).wrapping_mul(SECOND))
-}
-
 /// The bits of a hash in its block, as eight lanes.
 ///
 /// The k lanes from the rotation on, wrapping around, get one bit each, placed by the first word. If k is above 8, the
 /// probes after the eighth go round a second time, placed by the second word.
 #[inline]
 pub(crate) fn mask(hash: u64, k: ProbeCount) -> [u64; 8] {
-    let (first, second) = words(hash);
+    let first = hash.wrapping_mul(FIRST);
+    let second = (first ^ (first >> 32)).wrapping_mul(SECOND);
     let rotation = (first >> 61) as usize;
     let mut lanes = [0; 8];
     for probe in 0..k.get() as usize {

@@ -1,7 +1,6 @@
 //! Exponentials, logarithms, powers and roots without `std`. The functions of platforms differ in the last bit, but
 //! sizes must be equal on every CPU. So these functions use basic operations only, which IEEE 754 defines to the last
 //! bit.
-#![forbid(unsafe_code)]
 
 use core::f64::consts::{LN_2, LOG2_E, SQRT_2};
 

@@ -1,5 +1,4 @@
 //! The modules of a filter (section 3 of the format), which are filters of blocks that must all have a key.
-#![forbid(unsafe_code)]
 
 use crate::blocks::{Block, BlockSlice};
 

@@ -1,6 +1,5 @@
 //! Filters for databases with SSTables like LevelDB's: a [`FilterPolicy`] creates them when you write a table, and queries
 //! them before you read a data block. [Embedding](crate::embedding) lists the mistakes that lose keys.
-#![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
 

@@ -1,6 +1,5 @@
 //! Standalone bytes, for files and networks (section 5 of the format). Variants encode theirs in their own files, with
 //! the same methods.
-#![forbid(unsafe_code)]
 
 use xxhash_rust::xxh64::xxh64;
 

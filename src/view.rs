@@ -1,5 +1,4 @@
 //! `BloomView`, for lookups in bytes that someone else owns.
-#![forbid(unsafe_code)]
 
 use core::{fmt, iter};
 

@@ -18,8 +18,8 @@ use common::decode::{
     decoders_survive, every_change_and_truncation_is_detected, forge_footer as forge, forge_index,
     forge_loads, index_decoder_survives, sign_index,
 };
-use common::errors::*;
-use common::{counting, standard};
+use common::error_texts::*;
+use common::{counting_programs, standard_programs};
 use proptest::prelude::*;
 
 fn sample() -> BloomFilter {
@@ -462,8 +462,8 @@ fn filters_free_their_memory() {
 #[test]
 fn a_footer_describes_each_kind_of_filter_without_opening_it() {
     let [blocked, modules] = [1, 2].map(|n_modules| sample_of(n_modules).to_standalone());
-    let standard = standard::with_bits(1_000, 7).unwrap().with_seed(5).unwrap().to_standalone();
-    let counting = counting::with_blocks(3, 6).unwrap().to_standalone();
+    let standard = standard_programs::with_bits(1_000, 7).unwrap().with_seed(5).unwrap().to_standalone();
+    let counting = counting_programs::with_blocks(3, 6).unwrap().to_standalone();
     for (bytes, kind, size, n_modules, k) in [
         (&blocked, StandaloneKind::Blocked, 8 * 3, 1, 6),
         (&modules, StandaloneKind::Blocked, 8 * 6, 2, 6),

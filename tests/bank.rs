@@ -4,10 +4,10 @@ mod common;
 
 use bloomline::bank::{BankFooter, BankView, FilterBank, SlotBitmap};
 use bloomline::{BloomFilter, BloomView, FilterBuilder, Kernel, Sizing, StandaloneFooter, hash_key, mix};
-use common::bank::{Input, check, decoder_survives};
+use common::bank_programs::{Input, check, decoder_survives};
 use common::decode::forge_footer as forge;
-use common::errors::{DAMAGED, Refusal, impossible, of_kind, wrong_range, wrong_size};
-use common::lockstep::reference_kernel;
+use common::error_texts::{DAMAGED, Refusal, impossible, of_kind, wrong_range, wrong_size};
+use common::kernel_comparison::reference_kernel;
 use proptest::prelude::*;
 use xxhash_rust::xxh64::xxh64;
 

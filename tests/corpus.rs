@@ -33,7 +33,7 @@ fn replay(target: &str, cases: u32, check: impl Fn(&[u8])) {
 }
 
 macro_rules! replay {
-    ($($target:ident: $cases:literal)*) => {
+    ($($target:ident by $property:ident: $cases:literal,)*) => {
         const REPLAYED: &[&str] = &[$(stringify!($target)),*];
 
         $(
@@ -41,8 +41,8 @@ macro_rules! replay {
             fn $target() {
                 replay(stringify!($target), $cases, |bytes| {
                     // What libfuzzer-sys does with its bytes.
-                    if let Ok(input) = common::$target::Input::arbitrary_take_rest(Unstructured::new(bytes)) {
-                        common::$target::check(input);
+                    if let Ok(input) = common::$property::Input::arbitrary_take_rest(Unstructured::new(bytes)) {
+                        common::$property::check(input);
                     }
                 });
             }
@@ -50,8 +50,16 @@ macro_rules! replay {
     };
 }
 
-// A case of `variants` is of one of four types.
-replay!(bank: 100 decode: 100 hash: 1_000 lockstep: 100 model: 100 sizing: 100 variants: 400);
+replay! {
+    bank by bank_programs: 100,
+    decode by decode: 100,
+    hash by hash_oracle: 1_000,
+    lockstep by kernel_comparison: 100,
+    model by model: 100,
+    sizing by sizing_guarantees: 100,
+    // A case is of one of four types.
+    variants by variants: 400,
+}
 
 #[test]
 fn all_fuzz_targets_are_replayed() {

@@ -7,14 +7,14 @@ mod standalone;
 use bloomline::variants::CountingBloomFilter;
 use bloomline::{BloomFilter, Kernel, Key, Sizing, mix, sizing};
 use common::allocations::allocated;
-use common::counting;
+use common::counting_programs;
 use common::decode::forge_footer as forge;
-use common::errors::*;
+use common::error_texts::*;
 
 const FOOTER_BYTES: usize = 64;
 
 fn with_blocks(n_blocks: usize, k: u32) -> CountingBloomFilter {
-    counting::with_blocks(n_blocks, k).expect("a small filter")
+    counting_programs::with_blocks(n_blocks, k).expect("a small filter")
 }
 
 fn filled<K: Key>(mut filter: CountingBloomFilter, keys: &[K]) -> CountingBloomFilter {
@@ -214,10 +214,10 @@ fn shapes_are_those_requested() {
     assert!(filter != filled(filter.clone(), &["ant"]), "equal bits but different counters");
 
     for k in [0, 17] {
-        assert_eq!(counting::with_blocks(1, k).text(), probes(k, 16));
+        assert_eq!(counting_programs::with_blocks(1, k).text(), probes(k, 16));
     }
     for n_blocks in [0, usize::MAX] {
-        let error = counting::with_blocks(n_blocks, 6).text();
+        let error = counting_programs::with_blocks(n_blocks, 6).text();
         assert!(error.ends_with(&format!(" blocks of 64 bytes on this machine, not {n_blocks}")), "{error}");
     }
 }

@@ -9,8 +9,8 @@ use bloomline::sizing::standard::StandardSizing;
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{AlignedBytes, BloomFilter, BloomView, ErrorKind, OwnedView, Sizing, StandaloneFooter};
 use common::decode::forge_footer as forge;
-use common::errors::*;
-use common::{of_modules, standard::with_bits};
+use common::error_texts::*;
+use common::{of_modules, standard_programs::with_bits};
 use xxhash_rust::xxh64::xxh64;
 
 macro_rules! assert_errors {

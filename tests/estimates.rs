@@ -8,7 +8,7 @@ mod common;
 
 use bloomline::variants::StandardBloomFilter;
 use bloomline::{BloomFilter, FilterBuilder, KeyEstimate, mix};
-use common::standard::with_bits;
+use common::standard_programs::with_bits;
 use proptest::prelude::*;
 
 /// Bits per key and k, both the best k for these bits and worse ones.

@@ -10,7 +10,7 @@ use bloomline::variants::{Frontier, ScalableBloomFilter};
 use bloomline::{BloomFilter, Error, Key, mix};
 use common::allocations::{allocated, kept};
 use common::decode::{every_change_and_truncation_is_detected, forge_footer, forge_frontier};
-use common::errors::*;
+use common::error_texts::*;
 use xxhash_rust::xxh64::xxh64;
 
 const FOOTER_BYTES: usize = 64;

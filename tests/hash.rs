@@ -3,7 +3,7 @@
 mod common;
 
 use bloomline::{hash_key, mix};
-use common::hash::oracle;
+use common::hash_oracle::oracle;
 
 #[test]
 fn keys_of_every_length_and_alignment_have_the_hash_of_the_oracle() {

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use bloomline::{AtomicBloomFilter, BloomFilter, BloomView, Kernel, mix};
-use common::lockstep::{kernels_agree, kernels_agree_on_short};
+use common::kernel_comparison::{kernels_agree, kernels_agree_on_short};
 use proptest::prelude::*;
 
 /// Prints the kernels that this run covers. With `EXPECT_KERNELS=avx512,avx2,sse4.1,portable,reference` it fails unless

@@ -6,7 +6,7 @@ mod common;
 use bloomline::bank::FilterBank;
 use bloomline::variants::CountingBloomFilter;
 use bloomline::{BloomFilter, BloomView, StandaloneFooter, mix, sizing};
-use common::errors::*;
+use common::error_texts::*;
 use common::format::hashes;
 use common::of_modules;
 use xxhash_rust::xxh64::xxh64;
@@ -119,7 +119,7 @@ fn each_module_is_verified_alone() {
         let body = &damaged[128 * module..128 * (module + 1)];
         let computed = xxh64(body, module as u64);
         let stored = xxh64(&bytes[128 * module..128 * (module + 1)], module as u64);
-        let error = common::errors::damaged(computed, stored);
+        let error = common::error_texts::damaged(computed, stored);
         assert_eq!(BloomView::from_standalone(&damaged).text(), error);
         let view = BloomView::from_standalone_unverified(&damaged).unwrap();
         assert_eq!(view.verify().text(), error);

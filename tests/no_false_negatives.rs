@@ -10,7 +10,7 @@ use bloomline::sstable::FilterPolicy;
 use bloomline::variants::ScalableBloomFilter;
 use bloomline::{AtomicBloomFilter, BloomFilter, BloomView, FilterBuilder, Kernel, OwnedView, mix};
 use common::allocations::{allocated, kept};
-use common::errors::*;
+use common::error_texts::*;
 use common::model::{Input, check};
 use common::of_modules;
 use proptest::prelude::*;

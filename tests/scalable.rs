@@ -10,10 +10,10 @@ use bloomline::variants::ScalableBloomFilter;
 use bloomline::{BloomFilter, ErrorKind, Kernel, Sizing, mix};
 use common::allocations::allocated;
 use common::decode::{forge_footer as forge, forge_loads};
-use common::errors::*;
-use common::lockstep::reference_kernel;
+use common::error_texts::*;
+use common::kernel_comparison::reference_kernel;
 use common::of_modules;
-use common::scalable::{with_growth, with_modules};
+use common::scalable_programs::{with_growth, with_modules};
 
 /// Of a footer with the keys, the capacity and the checksum of one filter.
 const FOOTER_BYTES: usize = 88;

@@ -8,8 +8,8 @@ use bloomline::variants::CountingBloomFilter;
 use bloomline::{
     AtomicBloomFilter, BloomFilter, BloomView, Error, ErrorKind, FilterBuilder, Sizing, mix, sizing,
 };
-use common::errors::*;
-use common::sizing::{LOWEST, fprs_are_kept, rate, the_best_k_is_best};
+use common::error_texts::*;
+use common::sizing_guarantees::{LOWEST, fprs_are_kept, rate, the_best_k_is_best};
 
 /// Bits per key, k, and the false-positive rate in percent, from a sum over all terms in a different language, written
 /// before the crate.
@@ -372,7 +372,7 @@ fn degenerate_sizes_are_small_filters_or_errors() {
         assert_eq!(Sizing::new(1, k).text(), probes(k, 16));
     }
     for n_modules in [0, 17, usize::MAX] {
-        let text = common::errors::n_modules(n_modules);
+        let text = common::error_texts::n_modules(n_modules);
         assert_eq!(Sizing::new(34, 6).unwrap().with_modules(n_modules).text(), text);
         assert_eq!(Sizing::for_fpr_within(10, 0.01, n_modules).text(), text);
         assert_eq!(Sizing::for_bits_per_key_within(10, 10.0, n_modules).text(), text);
@@ -381,7 +381,7 @@ fn degenerate_sizes_are_small_filters_or_errors() {
     }
     let most = (isize::MAX as u64 - 120) / 64;
     for n_blocks in [0, most as usize + 1, usize::MAX / 64, usize::MAX] {
-        let text = common::errors::n_blocks(n_blocks, most);
+        let text = common::error_texts::n_blocks(n_blocks, most);
         assert_eq!(BloomFilter::with_blocks(n_blocks, 6).text(), text);
         assert_eq!(Sizing::new(n_blocks, 6).text(), text);
     }

@@ -4,7 +4,7 @@ mod common;
 
 use bloomline::sstable::FilterPolicy;
 use bloomline::{BloomView, Sizing};
-use common::errors::{Refusal, impossible_modules, wrong_length, wrong_trailer};
+use common::error_texts::{Refusal, impossible_modules, wrong_length, wrong_trailer};
 
 fn policy() -> FilterPolicy {
     FilterPolicy::with_bits_per_key(10.0).unwrap()

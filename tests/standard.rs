@@ -12,12 +12,12 @@ use bloomline::sstable::FilterPolicy;
 use bloomline::variants::StandardBloomFilter;
 use bloomline::{Error, ErrorKind, Key, mix};
 use common::decode::forge_footer as forge;
-use common::errors::*;
+use common::error_texts::*;
 
 const FOOTER_BYTES: usize = 64;
 
 fn with_bits(size_bits: u64, k: u32) -> StandardBloomFilter {
-    common::standard::with_bits(size_bits, k).expect("a small filter")
+    common::standard_programs::with_bits(size_bits, k).expect("a small filter")
 }
 
 fn of_bits_per_key(keys: u64, bits_per_key: f64) -> Result<StandardBloomFilter, Error> {
@@ -301,14 +301,14 @@ fn numbers_out_of_range_are_refused() {
         assert_eq!(of_bits_per_key(10, value).text(), bits_per_key(value));
     }
     for k in [0, 65, u32::MAX] {
-        let error = common::standard::with_bits(10, k).unwrap_err();
+        let error = common::standard_programs::with_bits(10, k).unwrap_err();
         assert_eq!(error.to_string(), probes(k, 64));
         assert_eq!(model_fpr(10, 10, k), Err(error));
     }
-    let no_bits = common::standard::with_bits(0, 7).unwrap_err();
+    let no_bits = common::standard_programs::with_bits(0, 7).unwrap_err();
     assert_eq!(Err(no_bits), model_fpr(0, 7, 7));
     assert!(no_bits.to_string().ends_with(" bits on this machine, not 0"), "{no_bits}");
-    let error = common::standard::with_bits(u64::MAX, 7).unwrap_err();
+    let error = common::standard_programs::with_bits(u64::MAX, 7).unwrap_err();
     assert!(
         error.kind() == ErrorKind::OutOfMemory || error.to_string().ends_with(&format!(", not {}", u64::MAX))
     );

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::errors::*;
+use common::error_texts::*;
 use common::of_modules;
 use common::shrinking::Shrinking;
 use std::sync::Arc;

@@ -4,4 +4,4 @@
 #[path = "../../tests/common/mod.rs"]
 mod common;
 
-libfuzzer_sys::fuzz_target!(|input: common::bank::Input| common::bank::check(input));
+libfuzzer_sys::fuzz_target!(|input: common::bank_programs::Input| common::bank_programs::check(input));

@@ -4,4 +4,4 @@
 #[path = "../../tests/common/mod.rs"]
 mod common;
 
-libfuzzer_sys::fuzz_target!(|input: common::hash::Input| common::hash::check(input));
+libfuzzer_sys::fuzz_target!(|input: common::hash_oracle::Input| common::hash_oracle::check(input));

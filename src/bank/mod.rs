@@ -27,7 +27,6 @@
 //! assert!(!bank.as_view().find("dog", &mut found)); // definitely absent from all
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![forbid(unsafe_code)]
 
 mod bitmap;
 mod checksum;

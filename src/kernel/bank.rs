@@ -5,35 +5,12 @@
 use core::array;
 
 use super::prefetch::prefetch_line;
-use super::tables::{first_word, rotation, second_word};
+use super::tables::for_each_probe;
 use crate::blocks::{BLOCK_BYTES, LANES};
 use crate::mask::ProbeCount;
 
 /// Rows of a region, one for each bit of a block.
 pub(crate) const ROWS: usize = 512;
-
-/// Calls `with` with the k rows of a hash.
-///
-/// Not an iterator, because its code has twice the instructions, so a CPU would begin fewer lookups while it waits for
-/// the rows of the first.
-#[inline(always)]
-fn for_each_row(hash: u64, k: ProbeCount, mut with: impl FnMut(usize)) {
-    let first = first_word(hash);
-    let rotation = rotation(first) as u64;
-    let mut each = |word: u64, probes: u32| {
-        // The positions in the lanes, six bits each, rotated so that the first probe's position is lowest.
-        let positions = (word >> 13) & !(!0 << 48);
-        let mut positions = positions >> (6 * rotation) | positions << (48 - 6 * rotation);
-        let mut lane = rotation;
-        for _ in 0..probes {
-            with((64 * lane + (positions & 63)) as usize);
-            lane = (lane + 1) % 8;
-            positions >>= 6;
-        }
-    };
-    each(first, k.get().min(8));
-    each(second_word(first), k.get().saturating_sub(8));
-}
 
 /// ANDs the k rows of a hash in its region. Writes the first `found.len()` words of the result, at most a row's.
 #[inline(always)]
@@ -78,8 +55,8 @@ fn and<const BYTES: usize, const WORDS: usize>(
     let row_len = region.len() / ROWS;
     assert!(offset + BYTES <= row_len, "a part of each row");
     let mut all = [!0; WORDS];
-    for_each_row(hash, k, |row| {
-        // SAFETY: The region has 512 rows of `row_len` bytes, `for_each_row` returns numbers below 512, and each row
+    for_each_probe(hash, k, |row, _| {
+        // SAFETY: The region has 512 rows of `row_len` bytes, `for_each_probe` passes numbers below 512, and each row
         // has `BYTES` bytes from `offset` on. An array of bytes needs no alignment.
         let part: &[u8; BYTES] = unsafe { &*region.as_ptr().add(row * row_len + offset).cast() };
         let mut words = [[0; 8]; WORDS];
@@ -94,7 +71,7 @@ fn and<const BYTES: usize, const WORDS: usize>(
 pub(crate) fn prefetch(region: &[u8], hash: u64, k: ProbeCount, n_words: usize) {
     let row_len = region.len() / ROWS;
     let last = row_len.min(8 * n_words).saturating_sub(1);
-    for_each_row(hash, k, |row| {
+    for_each_probe(hash, k, |row, _| {
         let row = region.as_ptr().wrapping_add(row * row_len);
         let mut line = row.wrapping_sub(row.addr() % BLOCK_BYTES);
         while line <= row.wrapping_add(last) {

@@ -4,10 +4,11 @@
 //! inlined into that function with the closure, so it is compiled for the kernel's instructions.
 #![forbid(unsafe_code)]
 
-use super::prefetch::{self, Groups};
+use super::prefetch::{PREFETCHES, prefetch};
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 use super::tables::first_word;
 use crate::blocks::{Block, BlockSlice, BlockSliceMut};
+use crate::mask::block_index;
 
 /// Hashes per iteration of a loop that inserts or writes bools. With one hash, the loop is so short that its speed
 /// depends on its address.
@@ -36,10 +37,43 @@ pub(super) trait Lookups: Sized {
     }
 }
 
+/// How many keys ahead a batch prefetches. Zen 5 needs more than 64 to hide the latency of memory. Intel's cores are
+/// slower with 128, probably because their first TLB, of 64 or 96 pages, has dropped a key's page by the key's turn.
+const DISTANCE: usize = 96;
+
+/// Hashes in groups of N. An iteration of a batch loop looks up or inserts the hashes of one group, and prefetches
+/// `LINES` lines for each of the N hashes that are [`DISTANCE`] later.
+struct Groups<'a, const LINES: usize, const N: usize> {
+    hashes: &'a [[u64; N]],
+    later: &'a [[u64; N]],
+    start: *const Block,
+    n_blocks: usize,
+}
+
+impl<'a, const LINES: usize, const N: usize> Groups<'a, LINES, N> {
+    /// The groups, each with the hashes to [`prefetch`](Self::prefetch).
+    #[inline(always)]
+    fn iter(&self) -> impl Iterator<Item = (&'a [u64; N], &'a [u64; N])> + use<'a, LINES, N> {
+        self.hashes.iter().zip(self.later)
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, hash: u64) {
+        let block = self.start.wrapping_add(block_index(hash, self.n_blocks));
+        match LINES {
+            0 => (),
+            1 => prefetch::<false>(block),
+            _ => prefetch::<true>(block),
+        }
+    }
+}
+
 /// Groups of hashes, and what is found for each.
 pub(super) struct Batch<'a, const LINES: usize, const N: usize, A>(Groups<'a, LINES, N>, &'a mut [A]);
 
-/// [`prefetch::split`] with what is found.
+/// The hashes in two parts. A loop over the first part, which only filters of `large` blocks or more have, prefetches the
+/// blocks of the hashes that are [`DISTANCE`] later. This function prefetches the blocks of the first [`DISTANCE`] hashes,
+/// or of all if they are fewer, which halves the time of a batch of 64 in 16 MiB (Zen 5).
 #[inline]
 pub(super) fn split<'a, const LINES: usize, const N: usize, A>(
     blocks: BlockSlice<'_>,
@@ -47,9 +81,20 @@ pub(super) fn split<'a, const LINES: usize, const N: usize, A>(
     found: &'a mut [A],
     large: usize,
 ) -> (Option<Batch<'a, LINES, N, A>>, Batch<'a, 0, N, A>) {
-    let (early, late) = prefetch::split(blocks, hashes, large);
-    let (found_early, found_late) = found.split_at_mut(early.as_ref().map_or(0, Groups::len));
-    (early.map(|early| Batch(early, found_early)), Batch(late, found_late))
+    let (start, n_blocks) = (blocks.as_slice().as_ptr(), blocks.as_slice().len());
+    let is_large = PREFETCHES && n_blocks >= large;
+    let later = match hashes.as_flattened().get(DISTANCE..) {
+        Some(later) if is_large => later.as_chunks().0,
+        _ => &[],
+    };
+    let (early, late) = hashes.split_at(later.len());
+    let (found_early, found_late) = found.split_at_mut(later.len());
+    let groups = Groups { hashes: early, later, start, n_blocks };
+    if is_large {
+        hashes.as_flattened().iter().take(DISTANCE).for_each(|&hash| groups.prefetch(hash));
+    }
+    let early = (!early.is_empty()).then_some(Batch(groups, found_early));
+    (early, Batch(Groups { hashes: late, later: late, start, n_blocks }, found_late))
 }
 
 impl<const LINES: usize> Lookups for Batch<'_, LINES, PAIR, [bool; PAIR]> {

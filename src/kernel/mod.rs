@@ -51,6 +51,7 @@ use batch::{Lookups, PAIR, WORD};
 use choice::Choice;
 pub(crate) use modules::Inlined;
 pub(crate) use prefetch::{LARGE_INSERTS, LARGE_LOOKUPS, prefetch, with_later};
+pub(crate) use tables::for_each_probe;
 
 /// An implementation of inserts and lookups that this CPU can run. All kernels set and test the same bits, and differ
 /// only in speed.
@@ -339,34 +340,13 @@ impl Kernel {
         }
     }
 
-    /// Returns whether any of the filters [`contains`](Self::contains) the hash.
+    /// Calls `add` for each filter with what it returned for the filters before, first 0, and with whether the filter
+    /// [`contains`](Self::contains) the hash.
     // Probes all filters, even after a hit. Which filter has a key is practically random, so stopping at a hit would
     // cost more in branch mispredictions than it saves in cache lines. Only if the filters are far larger than the
     // caches are both equally fast. Separate lookups, each with a mask of its own, are twice as slow.
     #[inline(always)]
-    pub(crate) fn contains_any<'a>(
-        filters: impl Iterator<Item = BlockSlice<'a>>,
-        hash: u64,
-        k: ProbeCount,
-        kernel: Self,
-    ) -> bool {
-        Self::fold_contains(filters, hash, k, kernel, |hits, contains| hits + u64::from(contains)) != 0
-    }
-
-    /// Which of at most 64 filters [`contain`](Self::contains) the hash, one bit each. The last filter's bit is the
-    /// lowest.
-    #[inline(always)]
-    pub(crate) fn which_contain<'a>(
-        filters: impl Iterator<Item = BlockSlice<'a>>,
-        hash: u64,
-        k: ProbeCount,
-        kernel: Self,
-    ) -> u64 {
-        Self::fold_contains(filters, hash, k, kernel, |found, contains| 2 * found + u64::from(contains))
-    }
-
-    #[inline(always)]
-    fn fold_contains<'a>(
+    pub(crate) fn fold_contains<'a>(
         filters: impl Iterator<Item = BlockSlice<'a>>,
         hash: u64,
         k: ProbeCount,

@@ -9,7 +9,7 @@ use core::arch::aarch64::*;
 
 use super::batch::Lookups;
 pub(super) use super::portable::{find, insert, insert_batch, transpose};
-use super::tables::{PerWord, Table};
+use super::tables::{PerWord, Table, table};
 use crate::blocks::{Block, BlockSlice, LANES};
 use crate::mask::ProbeCount;
 
@@ -25,17 +25,9 @@ pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: impl 
 
 /// A byte for each lane, which is 1 if the lane is probed. The rows of x86-64 kernels have eight times the bytes. Of
 /// this table, a filter touches only one cache line per word.
-static ROWS: Aligned = {
-    let mut rows = [[0; LANES]; LANES];
-    let mut entry = 0;
-    while entry < LANES * LANES {
-        let (count, rotation) = (entry / LANES + 1, entry % LANES);
-        let from_lane_0 = 0x0101_0101_0101_0101 >> (8 * (LANES - count));
-        rows[count - 1][rotation] = u64::rotate_left(from_lane_0, 8 * rotation as u32);
-        entry += 1;
-    }
-    Aligned(rows)
-};
+static ROWS: Aligned = Aligned(table!(0, |count, rotation| {
+    (0x0101_0101_0101_0101_u64 >> (8 * (LANES - count))).rotate_left(8 * rotation as u32)
+}));
 
 #[repr(align(64))]
 struct Aligned(Table<u64>);

@@ -1,15 +1,10 @@
-//! Prefetches of cache lines, for one key and ahead of a loop over many keys.
-#![cfg_attr(
-    not(any(all(target_arch = "x86_64", target_feature = "sse"), target_arch = "aarch64")),
-    forbid(unsafe_code)
-)]
+//! Prefetches of cache lines, and in which filters a loop over many keys needs them.
 
 use crate::blocks::{Block, BlockSlice};
-use crate::mask::block_index;
 
 /// Whether [`prefetch_line`] does anything. Without prefetches, each batch loop is compiled once instead of three
 /// times, which matters to WebAssembly, because its code is loaded before it runs.
-const PREFETCHES: bool =
+pub(super) const PREFETCHES: bool =
     cfg!(any(all(target_arch = "x86_64", target_feature = "sse"), target_arch = "aarch64"));
 
 /// Starts loading the line of a byte into the cache. Never faults, wherever it points.
@@ -60,60 +55,3 @@ pub(super) fn straddle(blocks: BlockSlice<'_>) -> bool {
 /// whose L2 has 2 MiB, prefetching begins to help at these sizes. At 512 KiB it costs up to a third.
 pub(crate) const LARGE_LOOKUPS: usize = (3 << 20) / size_of::<Block>();
 pub(crate) const LARGE_INSERTS: usize = (2 << 20) / size_of::<Block>();
-
-/// How many keys ahead a batch prefetches. Zen 5 needs more than 64 to hide the latency of memory. Intel's cores are
-/// slower with 128, probably because their first TLB, of 64 or 96 pages, has dropped a key's page by the key's turn.
-const DISTANCE: usize = 96;
-
-/// Hashes in groups of N. An iteration of a batch loop looks up or inserts the hashes of one group, and prefetches
-/// `LINES` lines for each of the N hashes that are [`DISTANCE`] later.
-pub(super) struct Groups<'a, const LINES: usize, const N: usize> {
-    hashes: &'a [[u64; N]],
-    later: &'a [[u64; N]],
-    start: *const Block,
-    n_blocks: usize,
-}
-
-impl<'a, const LINES: usize, const N: usize> Groups<'a, LINES, N> {
-    pub(super) fn len(&self) -> usize {
-        self.hashes.len()
-    }
-
-    /// The groups, each with the hashes to [`prefetch`](Self::prefetch).
-    #[inline(always)]
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&'a [u64; N], &'a [u64; N])> + use<'a, LINES, N> {
-        self.hashes.iter().zip(self.later)
-    }
-
-    #[inline(always)]
-    pub(super) fn prefetch(&self, hash: u64) {
-        let block = self.start.wrapping_add(block_index(hash, self.n_blocks));
-        match LINES {
-            0 => (),
-            1 => prefetch::<false>(block),
-            _ => prefetch::<true>(block),
-        }
-    }
-}
-
-/// The hashes in two parts. A loop over the first part, which only filters of `large` blocks or more have, prefetches the
-/// blocks of the hashes that are [`DISTANCE`] later. This function prefetches the blocks of the first [`DISTANCE`] hashes.
-#[inline]
-pub(super) fn split<'a, const LINES: usize, const N: usize>(
-    blocks: BlockSlice<'_>,
-    hashes: &'a [[u64; N]],
-    large: usize,
-) -> (Option<Groups<'a, LINES, N>>, Groups<'a, 0, N>) {
-    let (start, n_blocks) = (blocks.as_slice().as_ptr(), blocks.as_slice().len());
-    let later = match hashes.as_flattened().get(DISTANCE..) {
-        Some(later) if PREFETCHES && n_blocks >= large => later.as_chunks().0,
-        _ => &[],
-    };
-    let (early, late) = hashes.split_at(later.len());
-    let early = (!early.is_empty()).then(|| {
-        let early = Groups { hashes: early, later, start, n_blocks };
-        hashes.as_flattened()[..DISTANCE].iter().for_each(|&hash| early.prefetch(hash));
-        early
-    });
-    (early, Groups { hashes: late, later: late, start, n_blocks })
-}

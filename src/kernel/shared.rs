@@ -1,7 +1,6 @@
 //! Lanes in which several threads set bits at the same time.
 //!
-//! `tests/interleaved.rs` and `tests/loom.rs` compile this file once more, with atomics of their own, and interleave
-//! threads.
+//! `tests/loom.rs` compiles this file once more, with loom's atomics, and tries every interleaving of threads.
 #![forbid(unsafe_code)]
 
 use super::sync::{AtomicU64, Ordering};

@@ -11,7 +11,7 @@ use core::arch::x86_64::*;
 
 use super::batch::Lookups;
 pub(super) use super::portable::{find, insert, insert_batch, transpose};
-use super::tables::{PerWord, Table};
+use super::tables::{PerWord, Table, table};
 use crate::blocks::{Block, BlockSlice, LANES};
 use crate::mask::ProbeCount;
 
@@ -28,17 +28,8 @@ pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: impl 
 }
 
 /// For each lane that is probed, the lower of its two bits in a mask of 16 bytes, because a lane has two bytes there.
-static PROBED: Table<u16> = {
-    let mut table = [[0; LANES]; LANES];
-    let mut entry = 0;
-    while entry < LANES * LANES {
-        let (count, rotation) = (entry / LANES + 1, entry % LANES);
-        let from_lane_0 = 0x5555_u16 >> (16 - 2 * count);
-        table[count - 1][rotation] = from_lane_0.rotate_left(2 * rotation as u32);
-        entry += 1;
-    }
-    table
-};
+static PROBED: Table<u16> =
+    table!(0, |count, rotation| (0x5555_u16 >> (16 - 2 * count)).rotate_left(2 * rotation as u32));
 
 /// Tests a probe in every lane, then ignores the lanes that are not probed.
 #[inline]

@@ -1,5 +1,4 @@
 //! `Sizing`, the size of a filter of blocks.
-#![forbid(unsafe_code)]
 
 use core::f64::consts::LN_2;
 use core::iter;

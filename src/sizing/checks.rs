@@ -1,5 +1,4 @@
 //! Checks of requested bits per key and false-positive rates.
-#![forbid(unsafe_code)]
 
 use crate::error::Error;
 use crate::limits::MAX_BITS_PER_KEY;

@@ -74,7 +74,6 @@
 //! may choose one block or one probe more or less. Filters of a given size have the same bits there too, and are read
 //! everywhere. To unite filters across such targets, give both the same
 //! [number of blocks and k](crate::BloomFilter::with_blocks).
-#![forbid(unsafe_code)]
 
 mod blocked;
 mod checks;

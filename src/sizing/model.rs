@@ -1,5 +1,4 @@
 //! False-positive rates of filters of 512-bit blocks, by a model that is exact for random hashes and many blocks.
-#![forbid(unsafe_code)]
 
 use core::array;
 

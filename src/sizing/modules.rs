@@ -1,5 +1,4 @@
 //! The number of modules of a filter, and the bits per key that a rate needs in as many.
-#![forbid(unsafe_code)]
 
 use super::checks::{checked_bits_per_key, checked_fpr};
 use super::model::{best_k, fpr};

@@ -1,5 +1,4 @@
 //! The search for the fewest bits per key that reach a false-positive rate, by any model.
-#![forbid(unsafe_code)]
 
 use crate::math::minus_ln_of_one_less;
 

@@ -1,6 +1,5 @@
 //! Sizes and false-positive rates of standard filters, whose probes go to any of their bits, by the formulas of the
 //! textbooks.
-#![forbid(unsafe_code)]
 
 use core::f64::consts::{LN_2, PI};
 

@@ -1,5 +1,4 @@
 //! `Frontier`: a crawler's queue that accepts each item once.
-#![forbid(unsafe_code)]
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

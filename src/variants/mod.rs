@@ -11,7 +11,6 @@
 //! | keys must be removed, and the filter cannot be rebuilt | [`CountingBloomFilter`], a counter for each bit | 49.7, 78.6, 110.5 | 1 |
 //! | the number of keys is unknown | [`ScalableBloomFilter`], which adds filters as keys come | 21.2, 29.7, 33.6 at 100 times the initial capacity | one per filter, so 7 at 100 times the initial capacity, and twice as many for present keys at rates below 0.05% |
 //! | a crawler needs a queue that accepts each item once | [`Frontier`], a queue over a `BloomFilter`, or over a filter that grows | as its filter | as its filter |
-#![forbid(unsafe_code)]
 
 mod counting;
 mod frontier;

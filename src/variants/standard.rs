@@ -1,5 +1,4 @@
 //! `StandardBloomFilter`: probes anywhere among m bits.
-#![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
 use core::fmt;

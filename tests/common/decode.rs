@@ -8,7 +8,7 @@ use bloomline::{AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, Error, 
 use xxhash_rust::xxh64::xxh64;
 
 use super::allocations::allocated as allocated_by;
-use super::errors::{DAMAGED, Refusal};
+use super::error_texts::{DAMAGED, Refusal};
 use super::format::Reference;
 
 #[derive(Arbitrary, Debug)]

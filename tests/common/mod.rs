@@ -1,5 +1,5 @@
-//! Each fuzzed property is written once, under the name of its fuzz target. cargo-fuzz runs it in `fuzz/`, and
-//! `tests/corpus.rs` runs it over the saved corpus and bytes from proptest.
+//! What several tests use, and each fuzzed property. A property is a file with a function `check`, which cargo-fuzz runs
+//! in `fuzz/`, and `tests/corpus.rs` over the saved corpus and bytes from proptest.
 #![allow(dead_code, reason = "each driver uses only the properties that it runs")]
 
 use bloomline::{BloomFilter, Error, Kernel, Sizing, mix};
@@ -60,17 +60,17 @@ pub fn packed(answers: &[bool]) -> Vec<u8> {
 }
 
 pub mod allocations;
-pub mod bank;
-pub mod counting;
+pub mod bank_programs;
+pub mod counting_programs;
 pub mod decode;
-pub mod errors;
+pub mod error_texts;
 pub mod format;
-pub mod frontier;
-pub mod hash;
-pub mod lockstep;
+pub mod frontier_programs;
+pub mod hash_oracle;
+pub mod kernel_comparison;
 pub mod model;
-pub mod scalable;
+pub mod scalable_programs;
 pub mod shrinking;
-pub mod sizing;
-pub mod standard;
+pub mod sizing_guarantees;
+pub mod standard_programs;
 pub mod variants;

@@ -8,7 +8,7 @@ use bloomline::variants::{CountingBloomFilter, ScalableBloomFilter, StandardBloo
 
 use crate::common::allocations::allocated;
 use crate::common::decode::{every_change_and_truncation_is_detected, forge_footer};
-use crate::common::errors::{Refusal, impossible, too_late};
+use crate::common::error_texts::{Refusal, impossible, too_late};
 
 pub trait Standalone: Debug + Sized {
     fn read(bytes: &[u8]) -> Result<Self, Error>;

@@ -1,5 +1,4 @@
 //! The standalone bytes of a growing filter.
-#![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
 use core::{iter, mem};

@@ -1,24 +1,20 @@
 //! `ScalableBloomFilter`: filters, of which the last gets new keys.
-#![forbid(unsafe_code)]
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::{fmt, mem};
 
+use super::lookups::{contain, modules_contain};
 use super::series::{GROWTH, MOST_FILTERS, MOST_IN_SERIES, Series, TIGHTENING};
-use crate::bitmap;
 use crate::error::Error;
 use crate::extend::{are_many, in_batches};
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
-use crate::kernel::{self, Kernel};
+use crate::kernel::Kernel;
 use crate::key::Key;
 use crate::limits::ONE_MODULE_MIN_FPR;
-use crate::mask::ProbeCount;
 use crate::math::power;
 use crate::memory::{OutOfMemory, or_abort, reserve};
 use crate::sizing::{self, Sizing};
-use crate::view::{check_modules, check_placing};
 
 /// A filter that grows with its keys and keeps the requested false-positive rate, however many come.
 ///
@@ -97,58 +93,10 @@ impl Load {
         self.keys >= self.capacity
     }
 
-    fn room(&self) -> u64 {
+    pub(super) fn room(&self) -> u64 {
         self.capacity.saturating_sub(self.keys)
     }
 }
-
-/// Whether batches prefetch in this filter. They do from 768 KiB on, a quarter of the size of a single filter, because
-/// all filters share the caches.
-fn is_large(filter: &BloomFilter) -> bool {
-    filter.n_blocks() >= kernel::LARGE_LOOKUPS / 4
-}
-
-/// Returns whether any of the filters, which have `n_modules` modules each, has the hash.
-#[inline(always)]
-fn contain(filters: &[BloomFilter], n_modules: usize, hash: u64) -> bool {
-    match n_modules {
-        1 => BloomFilter::any_first_contains(filters, hash),
-        _ => modules_contain(filters, hash),
-    }
-}
-
-// Does not panic, so that the compiler knows that it changes nothing, and keeps what a loop around it has loaded.
-#[inline(never)]
-fn modules_contain(filters: &[BloomFilter], hash: u64) -> bool {
-    // For an absent key, the first modules are mostly all that is read, with one mask.
-    BloomFilter::any_first_contains(filters, hash)
-        && filters
-            .chunks(MOST_FOUND)
-            .any(|filters| any_contains(filters, BloomFilter::which_first_contain(filters, hash), hash))
-}
-
-/// Filters that [`BloomFilter::which_first_contain`] can tell apart.
-const MOST_FOUND: usize = u64::BITS as usize;
-
-/// Returns whether any of the filters, whose first module was `found` to have the hash, has it.
-#[inline(always)]
-fn any_contains(filters: &[BloomFilter], mut found: u64, hash: u64) -> bool {
-    // Mostly one bit is set. A loop over all filters, which ends at a hit, would end at an unpredictable filter.
-    while found != 0 {
-        let filter = filters.iter().nth_back(found.trailing_zeros() as usize);
-        if filter.is_some_and(|filter| filter.others_contain(hash)) {
-            return true;
-        }
-        found &= found - 1;
-    }
-    false
-}
-
-/// Keys of a batch whose answers are held at a time, on the stack.
-const CHUNK: usize = 256;
-
-/// How many keys the lookups in first modules are ahead of the inserts of a batch. 32 is as fast.
-const LAG: usize = 16;
 
 /// The lowest rate of a filter with the modules and the k of this one.
 fn lowest_of_k(filter: &BloomFilter) -> f64 {
@@ -167,7 +115,7 @@ impl ScalableBloomFilter {
         Self::with_series(Series::new(initial_capacity, fpr, GROWTH, TIGHTENING)?)
     }
 
-    fn with_series(series: Series) -> Result<Self, Error> {
+    pub(super) fn with_series(series: Series) -> Result<Self, Error> {
         let n_blocks = series.module_blocks(0)?.saturating_mul(series.n_modules);
         let sizing = Sizing::new(n_blocks, series.k.get())?.with_modules(series.n_modules)?;
         let (filters, older) = (alloc::vec![BloomFilter::with_sizing(sizing)?], Vec::new());
@@ -319,91 +267,6 @@ impl ScalableBloomFilter {
         }
     }
 
-    /// Inserts many keys by hash. Faster than single inserts once the filters are large.
-    pub fn insert_batch(&mut self, hashes: &[u64]) {
-        or_abort(self.add_batch(hashes, |_| ()));
-    }
-
-    /// [`insert_batch`](Self::insert_batch), with an error if memory runs out. Passes to `each` whether each key was
-    /// new, in their order, as [`insert`](Self::insert) returns it.
-    ///
-    /// # Errors
-    ///
-    /// If all filters are full and memory for a larger one cannot be allocated. The keys before are inserted then, and
-    /// their answers passed to `each`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use bloomline::hash_key;
-    /// use bloomline::variants::ScalableBloomFilter;
-    ///
-    /// let mut seen = ScalableBloomFilter::with_fpr(1_000, 0.001)?;
-    /// let hashes = ["ant", "bee", "ant"].map(|line| hash_key(line, seen.seed()));
-    /// let mut is_new = Vec::new();
-    /// seen.try_insert_batch(&hashes, |new| is_new.push(new))?;
-    /// assert_eq!(is_new, [true, true, false]);
-    /// # Ok::<(), bloomline::Error>(())
-    /// ```
-    pub fn try_insert_batch(&mut self, hashes: &[u64], each: impl FnMut(bool)) -> Result<(), Error> {
-        Ok(self.add_batch(hashes, each)?)
-    }
-
-    fn add_batch(&mut self, mut hashes: &[u64], mut each: impl FnMut(bool)) -> Result<(), OutOfMemory> {
-        while !hashes.is_empty() {
-            let is_one_module = self.series.n_modules == 1;
-            let n_added = if is_one_module { 0 } else { self.add_chunk(hashes, &mut each) };
-            let one_by_one = match n_added {
-                0 if is_one_module => hashes.len(),
-                0 => hashes.len().min(LAG),
-                _ => 0,
-            };
-            let (now, rest) = hashes[n_added..].split_at(one_by_one);
-            for (hash, later) in kernel::with_later(now) {
-                later.into_iter().for_each(|later| self.prefetch_large(later));
-                each(self.add(hash)?);
-            }
-            hashes = rest;
-        }
-        Ok(())
-    }
-
-    /// Inserts the first hashes into filters of two modules, as many as the newest surely has room for, at most
-    /// [`CHUNK`]. Then passes to `each` whether each was new. Returns how many they are, or 0 if they are few, which is
-    /// faster one by one.
-    ///
-    /// Looks up first modules some keys ahead of the inserts, because they decide which second one is read. So it
-    /// misses a repeat of one of the keys in between, which the insert then finds.
-    fn add_chunk(&mut self, hashes: &[u64], each: impl FnMut(bool)) -> usize {
-        let room = self.newest.room();
-        let most = if self.filters.len() > MOST_FOUND { 0 } else { CHUNK };
-        let n = hashes.len().min(usize::try_from(room).unwrap_or(most)).min(most);
-        if n < 4 * LAG {
-            return 0;
-        }
-        // For each key, first the answers of the first modules, later 1 if the key is new, else 0.
-        let mut is_new = [0; CHUNK];
-        let mut ahead = kernel::with_later(hashes).zip(0..n);
-        for at in 0..n + LAG {
-            if let Some(((hash, later), at)) = ahead.next() {
-                later.into_iter().for_each(|later| self.prefetch_large(later));
-                is_new[at] = BloomFilter::which_first_contain(&self.filters, hash);
-                // The second module of the last filter that has the key, or else of the newest filter, which gets it.
-                let filter = self.filters.iter().nth_back(is_new[at].trailing_zeros() as usize % MOST_FOUND);
-                filter.into_iter().for_each(|filter| filter.prefetch_second(hash));
-            }
-            if let Some(at) = at.checked_sub(LAG) {
-                let hash = hashes[at];
-                let is_found = any_contains(&self.filters, is_new[at], hash);
-                let newest = self.filters.last_mut();
-                is_new[at] = u64::from(!is_found && newest.is_some_and(|newest| newest.insert_hash(hash)));
-                self.newest.keys += is_new[at];
-            }
-        }
-        is_new[..n].iter().map(|&is_new| is_new != 0).for_each(each);
-        n
-    }
-
     /// Puts a filter that is not full last. There is one only after a union, so mostly adds one.
     #[cold]
     fn try_make_room(&mut self) -> Result<(), OutOfMemory> {
@@ -434,92 +297,8 @@ impl ScalableBloomFilter {
         self.older.insert(at, mem::replace(&mut self.newest, load));
     }
 
-    /// Sorts all filters but the last by size.
-    fn sort_older(&mut self) {
-        let newest = self.filters.pop();
-        let mut older: Vec<_> = self.filters.drain(..).zip(self.older.drain(..)).collect();
-        older.sort_by_key(|(filter, _)| filter.n_blocks());
-        (self.filters, self.older) = older.into_iter().unzip();
-        self.filters.extend(newest);
-    }
-
     pub(super) fn loads(&self) -> impl Iterator<Item = &Load> {
         self.older.iter().chain([&self.newest])
-    }
-
-    /// Adds the keys of `other`. Both must have the same k and seed, as filters made with the same arguments have.
-    ///
-    /// A filter of `other` is united with one of the same size here, if that has room for its keys. Otherwise it is
-    /// added, which makes lookups slower. So ten filters with few keys for their initial capacity unite to one, but ten
-    /// full ones to ten. New keys go into whatever has room, then into filters of the series that this filter was made
-    /// for, from the first that is larger than any there is.
-    ///
-    /// If a filter is added, [`fpr`](Self::fpr) rises by its rate, to at most the sum of the rates of both. Keys
-    /// inserted into both count twice in [`inserted_keys`](Self::inserted_keys). Copies the filters that it adds.
-    /// Aborts if out of memory, as `Vec` does.
-    ///
-    /// # Errors
-    ///
-    /// If the filters differ in k or seed. Then nothing is changed.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use bloomline::variants::ScalableBloomFilter;
-    ///
-    /// let mut monday = ScalableBloomFilter::with_fpr(1_000, 0.01)?;
-    /// let mut tuesday = monday.clone();
-    /// monday.insert("ant");
-    /// tuesday.insert("bee");
-    /// monday.union_with(&tuesday)?;
-    /// assert!(monday.contains("ant") && monday.contains("bee"));
-    /// assert_eq!((monday.filters().len(), monday.fpr()), (1, 0.01));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    // The filter keeps `fpr` because `fpr` is at least the sum of the rates of all filters, each with all keys that it
-    // has room for, and of the filters that will be added. A union into an existing filter does not change its
-    // capacity, and so not its rate at capacity. The filters that are added have at most the rate of `other` less the
-    // rates of its filters to come. A skipped index has no filter, and so no rate.
-    #[doc(alias = "merge")]
-    pub fn union_with(&mut self, other: &Self) -> Result<(), Error> {
-        check_modules([self.n_modules(), other.n_modules()])?;
-        check_placing([self.series.k, other.series.k].map(ProbeCount::get), [self.seed, other.seed])?;
-        let (kernel, n_filters) = (self.filters[0].kernel(), self.filters.len());
-        // By size and room, because forged bytes can have many filters, so a search through all would be quadratic.
-        let entry =
-            |(at, (filter, load)): (usize, (&BloomFilter, &Load))| (filter.n_blocks(), load.room(), at);
-        let mut rooms: BTreeSet<_> = self.filters.iter().zip(self.loads()).enumerate().map(entry).collect();
-        let mut loads: Vec<_> = self.loads().copied().collect();
-        for (filter, load) in other.filters.iter().zip(other.loads()) {
-            if filter.known_keys() == Some(0) {
-                continue;
-            }
-            let n_blocks = filter.n_blocks();
-            let tightest = rooms.range((n_blocks, load.keys, 0)..=(n_blocks, u64::MAX, usize::MAX)).next();
-            let at = if let Some(&(_, room, at)) = tightest {
-                self.filters[at].union_with(filter)?;
-                rooms.remove(&(n_blocks, room, at));
-                loads[at].keys += load.keys;
-                at
-            } else {
-                self.filters.push(filter.clone().with_kernel(kernel));
-                loads.push(*load);
-                loads.len() - 1
-            };
-            rooms.insert((n_blocks, loads[at].room(), at));
-        }
-        self.newest = loads.pop().unwrap_or(self.newest);
-        self.older = loads;
-        if self.filters.len() > n_filters {
-            self.sort_older();
-            self.fpr = (self.fpr + other.fpr - other.series.rate_from(other.next)).min(f64::MAX);
-            let largest = self.filters.iter().map(|filter| filter.blocks.module_blocks()).max();
-            while self.series.module_blocks(self.next).is_ok_and(|n_blocks| Some(n_blocks) <= largest) {
-                self.fpr -= self.series.fpr(self.next);
-                self.next += 1;
-            }
-        }
-        Ok(())
     }
 
     /// Returns whether `key` is possibly present. `false` means definitely absent.
@@ -541,49 +320,12 @@ impl ScalableBloomFilter {
         contain(&self.filters, self.series.n_modules, hash)
     }
 
-    /// Looks up many keys by hash, and sets `found[i]` to whether the key of `hashes[i]` is possibly present. Faster
-    /// than single lookups once the filters are large.
-    ///
-    /// # Panics
-    ///
-    /// If the slices differ in length.
-    pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
-        assert_eq!(hashes.len(), found.len(), "one answer per hash");
-        if !self.filters.iter().any(is_large) {
-            found.iter_mut().zip(hashes).for_each(|(found, &hash)| *found = self.contains_hash(hash));
-            return;
-        }
-        for ((hash, later), found) in kernel::with_later(hashes).zip(found) {
-            later.into_iter().for_each(|later| self.prefetch_large(later));
-            *found = self.contains_hash(hash);
-        }
-    }
-
-    /// [`contains_batch`](Self::contains_batch) into a bitmap, as
-    /// [`BloomFilter::contains_bitmap`] does.
-    ///
-    /// # Panics
-    ///
-    /// If `found` does not have `hashes.len().div_ceil(8)` bytes.
-    pub fn contains_bitmap(&self, hashes: &[u64], found: &mut [u8]) {
-        bitmap::write_batches(hashes, found, |hashes, found| self.contains_batch(hashes, found));
-    }
-
     /// Starts loading the cache lines that an insert of a new hash needs, one of each filter and both of the last one's
     /// modules. See [`BloomFilter::prefetch`].
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         self.filters.iter().for_each(|filter| filter.prefetch(hash));
         self.filters.last().into_iter().for_each(|newest| newest.prefetch_second(hash));
-    }
-
-    /// [`prefetch`](Self::prefetch) in the filters that the caches close to a core may not hold.
-    #[inline]
-    fn prefetch_large(&self, hash: u64) {
-        let mut from_newest = self.filters.iter().rev();
-        let newest = from_newest.next().filter(|filter| is_large(filter));
-        let older = from_newest.take_while(|filter| is_large(filter));
-        newest.into_iter().chain(older).for_each(|filter| filter.prefetch(hash));
     }
 
     /// A copy, as `clone` makes it, with an error if memory runs out.
@@ -700,55 +442,6 @@ impl fmt::Debug for ScalableBloomFilter {
 mod tests {
     use super::*;
     use crate::hash::mix;
-    use crate::limits::SCALABLE_MIN_FPR;
-
-    /// All full, so that a union adds all.
-    fn with_filters(n_filters: u32, fpr: f64, tightening: f64) -> ScalableBloomFilter {
-        let mut filter =
-            ScalableBloomFilter::with_series(Series::new(1, fpr, 2, tightening).unwrap()).unwrap();
-        for number in 0.. {
-            filter.insert_hash(mix(number));
-            if filter.filters.len() as u32 == n_filters && filter.loads().all(Load::is_full) {
-                break;
-            }
-        }
-        filter
-    }
-
-    /// The rates of the existing filters, and of all that a process can have.
-    #[test]
-    fn the_rates_of_a_union_add_up_to_the_reported_rate_at_most() {
-        let mut united = 0;
-        for rates in [
-            [0.6, 0.3],
-            [0.3, 0.3],
-            [0.02, 0.01],
-            [0.01, 0.01],
-            [1e-5, 1.1e-5],
-            [1e-5, 1e-5],
-            [SCALABLE_MIN_FPR; 2],
-        ] {
-            for tightenings in [[0.5, 0.5], [0.85, 0.85], [0.5, 0.85], [0.85, 0.8], [0.98, 0.999]] {
-                for numbers in [[1, 1], [1, 5], [5, 1], [3, 4]] {
-                    let [mut filter, other] =
-                        [0, 1].map(|i| with_filters(numbers[i], rates[i], tightenings[i]));
-                    let existing = [&filter, &other].map(|filter| -> f64 {
-                        (0..filter.next).map(|index| filter.series.fpr(index)).sum()
-                    });
-                    if filter.union_with(&other).is_ok() {
-                        let all = existing.iter().sum::<f64>() + filter.series.rate_from(filter.next);
-                        assert!(
-                            all <= filter.fpr * (1.0 + 1e-12) && filter.fpr <= rates[0] + rates[1],
-                            "{rates:?}, {tightenings:?}, {numbers:?}: {all} of {}",
-                            filter.fpr
-                        );
-                        united += 1;
-                    }
-                }
-            }
-        }
-        assert!(united >= 60, "{united}");
-    }
 
     #[test]
     fn the_rates_after_a_fixed_filter_add_up_to_the_requested_rate_at_most() {

@@ -1,5 +1,4 @@
 //! The series of filters that a growing filter adds, with the capacity, the rate and the size of each.
-#![forbid(unsafe_code)]
 
 use crate::error::Error;
 use crate::limits::SCALABLE_MIN_FPR;

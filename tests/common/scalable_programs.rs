@@ -104,7 +104,7 @@ fn room_of(filter: &ScalableBloomFilter) -> u64 {
     loads.iter().map(|[keys, capacity]| capacity - keys).sum()
 }
 
-pub fn scalable(input: Input<'_>) {
+pub fn check(input: Input<'_>) {
     let initial_capacity = usize::from(input.initial_capacity % 100);
     let growth = input.growth % 15 + 2;
     // High false-positive rates, so that a key of one filter is often a false positive in a different one. They also

@@ -4,7 +4,7 @@ use arbitrary::Arbitrary;
 use bloomline::sizing::{self, MAX_BITS_PER_KEY};
 use bloomline::{BloomFilter, BloomView, Error, FilterBuilder, Sizing, mix};
 
-use super::errors::{self, lowest, probes, shows};
+use super::error_texts::{self, lowest, probes, shows};
 
 #[derive(Arbitrary, Debug)]
 pub struct Input {
@@ -219,7 +219,7 @@ fn filters_have_their_size(n_blocks: usize, k: u32) {
     }
     match BloomFilter::with_blocks(n_blocks, k) {
         Err(error) if !(1..=16).contains(&k) => assert_eq!(error.to_string(), probes(k, 16)),
-        Err(error) => assert_eq!(error.to_string(), errors::n_blocks(n_blocks, MOST_BLOCKS as u64)),
+        Err(error) => assert_eq!(error.to_string(), error_texts::n_blocks(n_blocks, MOST_BLOCKS as u64)),
         Ok(filter) => assert_eq!((filter.n_blocks(), filter.k()), (n_blocks, k)),
     }
 }

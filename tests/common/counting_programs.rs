@@ -59,7 +59,7 @@ pub fn with_blocks(n_blocks: usize, k: u32) -> Result<CountingBloomFilter, Error
     CountingBloomFilter::with_sizing(Sizing::new(n_blocks, k)?)
 }
 
-pub fn counting(input: Input<'_>) {
+pub fn check(input: Input<'_>) {
     let k = u32::from(input.k % 16) + 1;
     let n_blocks = usize::from(input.n_blocks % 6) + 1;
     let mut model = Model {

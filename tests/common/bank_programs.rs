@@ -6,7 +6,7 @@ use bloomline::{BloomFilter, BloomView, Kernel, Sizing, mix};
 
 use super::allocations::allocated;
 use super::decode::forge_footer;
-use super::errors::{Refusal, wrong_range};
+use super::error_texts::{Refusal, wrong_range};
 
 #[derive(Arbitrary, Debug)]
 pub struct Input {

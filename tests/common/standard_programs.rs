@@ -46,7 +46,7 @@ pub fn with_bits(bit_len: u64, k: u32) -> Result<StandardBloomFilter, Error> {
     StandardBloomFilter::with_sizing(StandardSizing::new(bit_len, k)?)
 }
 
-pub fn standard(input: Input<'_>) {
+pub fn check(input: Input<'_>) {
     let k = u32::from(input.k % 64) + 1;
     let filter = with_bits(u64::from(input.size_bits) % 3_000 + 1, k).expect("in range");
     let mut first = Model { filter: filter.with_seed(input.seed).unwrap(), bits: BTreeSet::new() };

@@ -30,7 +30,7 @@ struct Model {
 }
 
 /// Runs the operations on a frontier for `expected_items` items, of fixed size or growing, and checks it after each.
-pub fn frontier(expected_items: u8, grows: bool, seed: u64, operations: &[Operation<'_>]) {
+pub fn check(expected_items: u8, grows: bool, seed: u64, operations: &[Operation<'_>]) {
     let make = if grows { Frontier::growing } else { Frontier::with_fpr };
     let frontier = make(expected_items.into(), 0.05).expect("a small filter").with_seed(seed).unwrap();
     let capacity = (!grows).then_some(expected_items.into());
