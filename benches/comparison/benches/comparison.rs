@@ -4,16 +4,17 @@ use std::hint::black_box;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
-use bloomline::Sizing;
+use bloomline::{BloomView, FilterBuilder, Sizing, mix};
 use bloomline_comparison::line_up::{
     self, BASELINE, BITS_PER_KEY, BLOOMLINE, BLOOMLINE_BATCH, Contender, FASTBLOOM, HASH_KEYS, ONE_MODULE,
     ROCKSDB, ROCKSDB_DEBIAN, SBBF, WITHOUT_INSERTS,
 };
 use bloomline_comparison::results::{
-    ABSENT, AT_RATES, BY_BITS, BY_K, BY_KEY, Column, INSERT, MIXED, PRESENT, Results, Table, size, size_text,
+    ABSENT, AT_RATES, BY_BITS, BY_K, BY_KEY, Column, INSERT, MIXED, OPENED, OPENED_COLUMNS, PRESENT, Results,
+    Table, size, size_text,
 };
 use bloomline_comparison::{
-    filter::Filter,
+    filter::{Filter, branchless},
     keys::{Keys, SHAPES},
     machine::Machine,
     queries::{self, Queries},
@@ -93,6 +94,9 @@ fn main() -> Result<()> {
             bench.by_key(size_bytes)?;
         }
         bench.by_hash(size_bytes)?;
+    }
+    if bench.arguments.size.is_empty() && bench.is_wanted(OPENED) {
+        bench.opened()?;
     }
     if bench.arguments.size.is_empty() && !bench.arguments.speed {
         bench.vary_k();
@@ -259,6 +263,37 @@ impl Bench {
         let others = [BASELINE, ROCKSDB, SBBF, FASTBLOOM];
         Table::ratios(&format!("{name}: {table}"), std::slice::from_ref(&column), &others).print();
         self.results.columns.push(column);
+    }
+
+    /// Lookups in compact bytes that are opened for each, and in a view that is kept.
+    fn opened(&mut self) -> Result<()> {
+        let by_bits = |n| (n, FilterBuilder::with_bits_per_key(BITS_PER_KEY as f64));
+        let by_rate = (100_000, FilterBuilder::with_fpr(0.0001));
+        let filters = [by_bits(20), by_bits(3_000), by_bits(100_000), by_rate];
+        for (name, (n, builder)) in OPENED_COLUMNS.into_iter().zip(filters) {
+            let (mut builder, mut bytes) = (builder?, Vec::new());
+            let keys = Vec::from_iter((0..n as u64).map(mix));
+            builder.insert_batch(&keys);
+            builder.finish_compact(&mut bytes)?;
+            let (bytes, view) = (&*bytes, &BloomView::from_compact(&bytes)?);
+            // Opaque, so that nothing is done once before the loop.
+            let opened = |hash| BloomView::compact_contains_hash(black_box(bytes), hash).unwrap_or(true);
+            let count = |is_opened, hashes: &[u64]| match is_opened {
+                true => branchless(hashes, opened),
+                false => branchless(hashes, |hash| black_box(view).contains_hash(hash)),
+            };
+            ensure!(count(true, &keys) == n && count(false, &keys) == n, "a filter of {name} lost some");
+            let mut hashes = Queries::of_hashes(queries::absent, QUERIES);
+            let both = &mut [("opened", true), ("kept", false)];
+            let column = race(OPENED, name, both, self.rounds(5 * IN_CACHE), |&mut is_opened| {
+                time_repeatedly(&mut hashes, |hashes| _ = black_box(count(is_opened, hashes)))
+            });
+            // The least times, because a busy machine slows most rounds.
+            let [opened, kept] = [0, 1].map(|i| column.values[i].1.iter().copied().fold(f64::MAX, f64::min));
+            self.keep(OPENED, name, std::iter::once((OPENED.to_owned(), opened / kept)));
+        }
+        self.results.table(OPENED).print();
+        Ok(())
     }
 
     fn vary_k(&mut self) {

@@ -45,7 +45,7 @@ fn branching(hashes: &[u64], contains: impl Fn(u64) -> bool) -> usize {
 }
 
 #[inline(never)]
-fn branchless(hashes: &[u64], contains: impl Fn(u64) -> bool) -> usize {
+pub fn branchless(hashes: &[u64], contains: impl Fn(u64) -> bool) -> usize {
     hashes.iter().filter(|&&hash| contains(hash)).count()
 }
 

@@ -1,7 +1,7 @@
 //! The page of the machine that the benchmark ran on.
 
 use bloomline_comparison::results::{
-    ABSENT, AT_RATES, BY_BITS, BY_K, BY_KEY, INSERT, MIXED, PRESENT, Results, Table,
+    ABSENT, AT_RATES, BY_BITS, BY_K, BY_KEY, INSERT, MIXED, OPENED, PRESENT, Results, Table,
 };
 
 use crate::page::{NATIVE, Page};
@@ -10,7 +10,7 @@ use crate::page::{NATIVE, Page};
 pub fn page(default: &Results, native: &Results) -> Page {
     let is_quick = default.machine.facts.iter().any(|(_, fact)| fact.contains("--quick"));
     let mut tables = Vec::from(AT_RATES.map(|(title, _)| default.table(title)));
-    tables.extend([BY_KEY, ABSENT, PRESENT, MIXED, INSERT].map(|title| default.table(title)));
+    tables.extend([BY_KEY, ABSENT, PRESENT, MIXED, INSERT, OPENED].map(|title| default.table(title)));
     tables.extend([BY_KEY, ABSENT, INSERT].map(|title| {
         let table = native.table(title);
         Table { title: format!("{title}{NATIVE}"), ..table }

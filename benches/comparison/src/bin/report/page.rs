@@ -8,7 +8,7 @@ use bloomline_comparison::line_up::{
     XORF,
 };
 use bloomline_comparison::results::{
-    ABSENT, AT_RATES, BY_BITS, BY_KEY, INSERT, MIXED, PRESENT, Table, load, markdown,
+    ABSENT, AT_RATES, BY_BITS, BY_KEY, INSERT, MIXED, OPENED, OPENED_COLUMNS, PRESENT, Table, load, markdown,
 };
 use serde::{Deserialize, Serialize};
 
@@ -248,6 +248,18 @@ fn headlines(pages: &[Page]) -> (String, String) {
     (markdown(&rows), losses.collect())
 }
 
+/// What it costs to open a filter for each lookup, in a row for each machine.
+fn opened(pages: &[Page]) -> String {
+    let mut rows = vec![vec!["opened for each lookup ÷ kept open".to_owned()]];
+    rows[0].extend(OPENED_COLUMNS.map(str::to_owned));
+    for page in pages {
+        let figures = OPENED_COLUMNS.iter().map(|column| page.figure(OPENED, OPENED, column));
+        let cells = figures.map(|figure| figure.map_or("–".to_owned(), |figure| format!("{figure:.2}")));
+        rows.push(std::iter::once(page.name.clone()).chain(cells).collect());
+    }
+    markdown(&rows)
+}
+
 /// The page about all machines.
 pub fn summary(pages: &[Page]) -> String {
     let (headlines, losses) = headlines(pages);
@@ -259,6 +271,7 @@ pub fn summary(pages: &[Page]) -> String {
         headlines = headlines,
         losses = losses,
         equal = String::from_iter(equal),
+        opened = opened(pages),
         machines = String::from_iter(pages.iter().map(Page::section)),
     )
 }
