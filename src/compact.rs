@@ -65,8 +65,7 @@ impl Tail {
 pub(crate) fn one_module(bytes: &[u8]) -> Option<(BlockSlice<'_>, ProbeCount)> {
     let (&trailer, lanes) = bytes.split_last()?;
     let (blocks, []) = lanes.as_chunks() else { return None };
-    let blocks = BlockSlice::new(blocks)?;
-    (trailer >> 4 == VERSION).then_some((blocks, ProbeCount::from_four_bits(trailer)))
+    Some((BlockSlice::new(blocks)?, k_of(trailer, VERSION)?))
 }
 
 /// The lanes of compact bytes of a short filter.
@@ -74,7 +73,7 @@ pub(crate) fn one_module(bytes: &[u8]) -> Option<(BlockSlice<'_>, ProbeCount)> {
 pub(crate) fn short(bytes: &[u8]) -> Option<(ShortLanes<'_>, ProbeCount)> {
     let (&trailer, lanes) = bytes.split_last()?;
     let (lanes, []) = lanes.as_chunks() else { return None };
-    (trailer >> 4 == VERSION).then_some((ShortLanes::new(lanes)?, ProbeCount::from_four_bits(trailer)))
+    Some((ShortLanes::new(lanes)?, k_of(trailer, VERSION)?))
 }
 
 /// The blocks of the first of two modules, and of both.
@@ -82,8 +81,15 @@ pub(crate) fn short(bytes: &[u8]) -> Option<(ShortLanes<'_>, ProbeCount)> {
 pub(crate) fn two_modules(bytes: &[u8]) -> Option<(BlockSlice<'_>, BlockSlice<'_>, ProbeCount)> {
     let (blocks, &[2, trailer]) = bytes.as_chunks() else { return None };
     let (first, both) = (BlockSlice::new(&blocks[..blocks.len() / 2])?, BlockSlice::new(blocks)?);
-    let is_valid = trailer >> 4 == MODULES_FORM && blocks.len().is_multiple_of(2);
-    is_valid.then_some((first, both, ProbeCount::from_four_bits(trailer)))
+    blocks.len().is_multiple_of(2).then_some((first, both, k_of(trailer, MODULES_FORM)?))
+}
+
+/// k of a trailer of this form.
+// One comparison, after which the compiler knows that k − 1 has four bits.
+#[inline(always)]
+fn k_of(trailer: u8, form: u8) -> Option<ProbeCount> {
+    let k_less_1 = trailer ^ form << 4;
+    (k_less_1 < 16).then_some(ProbeCount::from_four_bits(k_less_1))
 }
 
 #[inline(never)]
@@ -121,8 +127,7 @@ fn read_modules(bytes: &[u8]) -> Result<(Lanes<'_>, ProbeCount), Error> {
 }
 
 fn probe_count(trailer: u8, form: u8) -> Result<ProbeCount, Error> {
-    let is_of_form = trailer >> 4 == form;
-    is_of_form.then_some(ProbeCount::from_four_bits(trailer)).ok_or_else(|| {
+    k_of(trailer, form).ok_or_else(|| {
         let text = "a compact filter ends in a byte from 0x20 to 0x2f, or 0x30 to 0x3f if it has several modules, not \
                     {hex}: the bytes were cut or damaged, or are of a newer version";
         Error::new(ErrorKind::Unrecognized, text, [trailer.into()])

@@ -36,7 +36,8 @@ pub(super) const UNKNOWN_TIME: i64 = i64::MIN;
 /// let keys = builder.filter_builder().finish()?;
 /// builder.insert("monday.log", found, keys)?;
 ///
-/// let old = IndexView::from_standalone(builder.to_standalone()?)?;
+/// let bytes = builder.to_standalone()?;
+/// let old = IndexView::from_standalone(&bytes)?;
 /// let is_unchanged = |now: FileVersion| now.modified.is_some() && old.version(0) == Some(now);
 /// assert!(is_unchanged(found) && !is_unchanged(FileVersion::new(1_024, None)));
 /// # Ok::<(), bloomline::Error>(())
