@@ -191,11 +191,6 @@ impl FilterBuilder {
         hashes.iter().for_each(|&hash| self.insert_hash(hash));
     }
 
-    /// The seed that keys are hashed with, 0 unless set by [`with_seed`](Self::with_seed).
-    pub fn seed(&self) -> u64 {
-        self.seed.get()
-    }
-
     /// Number of keys inserted. A key that was inserted several times may count more than once.
     pub fn len(&self) -> usize {
         self.n_in_pieces + self.hashes.len()

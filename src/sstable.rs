@@ -134,24 +134,14 @@ impl FilterPolicy {
     /// If no filter has this length or last bytes. The key is then possibly present.
     #[inline]
     pub fn try_key_may_match(&self, key: impl Key, filter: &[u8]) -> Result<bool, Error> {
-        self.try_hash_may_match(hash_key(key, 0), filter)
+        BloomView::compact_contains_hash(filter, hash_key(key, 0))
     }
 
     /// [`key_may_match`](Self::key_may_match) by the key's hash, as [`hash_key`] returns it for seed 0, for a get that asks
-    /// several tables.
+    /// several tables. [`BloomView::compact_contains_hash`] also reports bytes that are not a filter.
     #[inline]
     #[must_use]
     pub fn hash_may_match(&self, hash: u64, filter: &[u8]) -> bool {
-        self.try_hash_may_match(hash, filter).unwrap_or(true)
-    }
-
-    /// [`try_key_may_match`](Self::try_key_may_match) by hash.
-    ///
-    /// # Errors
-    ///
-    /// As [`try_key_may_match`](Self::try_key_may_match).
-    #[inline]
-    pub fn try_hash_may_match(&self, hash: u64, filter: &[u8]) -> Result<bool, Error> {
-        BloomView::compact_contains_hash(filter, hash)
+        BloomView::compact_contains_hash(filter, hash).unwrap_or(true)
     }
 }

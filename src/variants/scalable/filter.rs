@@ -328,22 +328,6 @@ impl ScalableBloomFilter {
         self.filters.last().into_iter().for_each(|newest| newest.prefetch_second(hash));
     }
 
-    /// A copy, as `clone` makes it, with an error if memory runs out.
-    ///
-    /// # Errors
-    ///
-    /// If memory for the copy cannot be allocated.
-    pub fn try_clone(&self) -> Result<Self, Error> {
-        let (mut filters, mut older) = (Vec::new(), Vec::new());
-        reserve(&mut filters, self.filters.len())?;
-        for filter in &self.filters {
-            filters.push(filter.as_view().copy()?);
-        }
-        reserve(&mut older, self.older.len())?;
-        older.extend_from_slice(&self.older);
-        Ok(Self { filters, older, ..*self })
-    }
-
     /// Removes all keys and frees the memory of all filters but the first. After [`from_filter`](Self::from_filter) and
     /// [`union_with`](Self::union_with), the first is made anew if it is too small for the initial capacity.
     pub fn clear(&mut self) {
