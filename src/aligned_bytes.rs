@@ -11,8 +11,8 @@ use crate::memory::OutOfMemory;
 /// line. A cache of filters keeps them as an [`OwnedView`](crate::OwnedView).
 ///
 /// To fill them, read a file into [`zeroed`](Self::zeroed) bytes, or make a [copy](Self::copy_of). They cost their
-/// length in memory, rounded up to a multiple of 64, and 56 bytes more. With the feature `huge-pages`, 2 MiB and more are in huge pages
-/// where Linux grants them.
+/// length in memory, rounded up to a multiple of 64, and 56 bytes more. With the feature `huge-pages`, 2 MiB and more are
+/// in huge pages where Linux grants them.
 ///
 /// # Examples
 ///

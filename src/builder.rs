@@ -106,8 +106,9 @@ impl FilterBuilder {
         (Self { in_steps: Some(k), ..self }, k)
     }
 
-    /// Bits for each distinct key of many, before [rounding](crate::sstable::FilterPolicy::bits_per_key). So a filter of
-    /// n bytes has room for n × 8 ÷ bits per key.
+    /// Bits for each distinct key of a filter of many keys, before
+    /// [rounding](crate::sstable::FilterPolicy::bits_per_key). A filter of n bytes has room for 8 · n ÷ this number of
+    /// keys, so a writer can end partitions at a size.
     pub fn bits_per_key(&self) -> f64 {
         self.per_key.of_many()
     }
@@ -235,8 +236,8 @@ impl FilterBuilder {
     }
 
     /// Bytes that [`finish_compact`](Self::finish_compact) would append now, for a writer that ends a table or a
-    /// partition at a size. Exact if no key was inserted twice, and mostly too high otherwise. Runs in some tens of
-    /// nanoseconds.
+    /// partition at a size. Exact if no key was inserted twice. Otherwise it is mostly too high, because repeats can
+    /// count as keys. Runs in some tens of nanoseconds.
     #[must_use]
     pub fn compact_len(&self) -> usize {
         let size = CompactSize::new(self.len() as u64, &self.per_key);

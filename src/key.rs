@@ -47,7 +47,8 @@ use alloc::vec::Vec;
 /// ```
 ///
 /// The bytes of a struct are those of its fields. If several fields vary in length, put each one's length before it, or
-/// `("ab", "c")` and `("a", "bc")` would be one key. Fields of a fixed length need no such thing:
+/// `("ab", "c")` and `("a", "bc")` would be one key. Fields of a fixed length, and a single field that varies, need no
+/// length:
 ///
 /// ```
 /// use bloomline::{BloomFilter, Key};

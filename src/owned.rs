@@ -24,8 +24,8 @@ use crate::view::BloomView;
 /// | in a cache of filters, read or copied into memory of their own | [`AlignedBytes`] |
 /// | anything else that is `AsRef<[u8]>` | `Arc<[u8]>`, `Vec<u8>` |
 ///
-/// The bytes are checked when they are opened, as by a view, but not copied. `as_ref` is called only then, and the `B`
-/// is moved to the heap, where it stays. Lookups are as fast as in a view. A clone shares the bytes.
+/// Opening checks the bytes as the view does, and moves the `B` to the heap, but copies no byte that it refers to. It
+/// calls `as_ref` once. Lookups are as fast as in a view. A clone shares the bytes.
 ///
 /// # Examples
 ///
@@ -202,8 +202,8 @@ impl<B> OwnedView<B> {
 }
 
 impl OwnedView<AlignedBytes> {
-    /// Bytes to charge to a cache for this filter: of itself and of the two allocations that it made, without what the
-    /// allocator adds. A clone allocates nothing.
+    /// Bytes to charge to a cache for this filter, which are its own size and its two allocations, without what the
+    /// allocator adds. A clone allocates nothing, so charge it only once.
     #[must_use]
     pub fn charge(&self) -> usize {
         /// The counts of an `Arc`.

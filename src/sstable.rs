@@ -137,8 +137,8 @@ impl FilterPolicy {
         BloomView::compact_contains_hash(filter, hash_key(key, 0))
     }
 
-    /// [`key_may_match`](Self::key_may_match) by the key's hash, as [`hash_key`] returns it for seed 0, for a get that asks
-    /// several tables. [`BloomView::compact_contains_hash`] also reports bytes that are not a filter.
+    /// [`key_may_match`](Self::key_may_match) by hash. If a get asks several tables, hash the key once, by [`hash_key`]
+    /// with seed 0. [`BloomView::compact_contains_hash`] does the same, and reports bytes that are not a filter.
     #[inline]
     #[must_use]
     pub fn hash_may_match(&self, hash: u64, filter: &[u8]) -> bool {

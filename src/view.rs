@@ -87,9 +87,11 @@ impl<'a> BloomView<'a> {
         }
     }
 
-    /// [`contains_hash`](Self::contains_hash) in compact bytes that are opened for this lookup alone, as a cache of blocks
-    /// needs it. Runs in 1.1 to 1.5 times as long as in a view that is kept, and faster than
-    /// [`from_compact`](Self::from_compact) with a lookup. The hash is one under the filter's seed.
+    /// Looks up a hash in compact bytes without a view, for a cache that keeps raw blocks. The key must have been hashed
+    /// under the filter's seed.
+    ///
+    /// It runs 1.1 to 1.5 times as long as [`contains_hash`](Self::contains_hash) in a view that you keep. Opening the
+    /// bytes by [`from_compact`](Self::from_compact) for one lookup is slower.
     ///
     /// # Errors
     ///

@@ -21,10 +21,10 @@ pub(super) const FILE_BYTES: usize = 24;
 /// Stored if the time of the last change is not known.
 pub(super) const UNKNOWN_TIME: i64 = i64::MIN;
 
-/// What tells whether a file is still the one that was indexed, which is if its version is the same and has a time.
+/// The size and time of a file. If an equal version with a time is in the index, the file has not changed since.
 ///
-/// The default, an unknown time, is the version of names that are not files. More can be recorded of files in a later
-/// release, so make a version by [`new`](Self::new).
+/// For names that are not files, use the default, whose time is unknown. Make all other versions by [`new`](Self::new),
+/// because a later release can add fields.
 ///
 /// # Examples
 ///
@@ -47,7 +47,7 @@ pub(super) const UNKNOWN_TIME: i64 = i64::MIN;
 pub struct FileVersion {
     /// Size in bytes.
     pub size: u64,
-    /// Time of the last change, in nanoseconds since 1970. If it is `None`, unknown, treat the file as changed.
+    /// Time of the last change, in nanoseconds since 1970. `None` if it is unknown. Then treat the file as changed.
     pub modified: Option<i64>,
 }
 
@@ -55,7 +55,7 @@ impl FileVersion {
     /// The version of a file of `size` bytes, last changed `modified` nanoseconds after 1970, or before if negative.
     ///
     /// Pass `None` if the time is unknown, out of the range of `i64`, which ends in 2262, or so recent that the file may
-    /// change again within the same tick of the clock. `i64::MIN` is unknown, too.
+    /// change again within the same tick of the clock. `i64::MIN` also counts as unknown.
     pub fn new(size: u64, modified: Option<i64>) -> Self {
         Self { size, modified: modified.filter(|&modified| modified != UNKNOWN_TIME) }
     }
