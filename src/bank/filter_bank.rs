@@ -4,9 +4,9 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
+use super::bank_view::BankView;
 use super::checksum::{self, Checksums};
 use super::shape::{KEYS_BYTES, MOST_SLOTS, Shape, TRAILER_BYTES, copy_rows, rows_len};
-use super::view::BankView;
 use crate::aligned_bytes::AlignedBytes;
 use crate::blocks::{BLOCK_BYTES, Block, LANES, lanes_of};
 use crate::error::{Error, ErrorKind};

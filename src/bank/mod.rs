@@ -28,16 +28,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod bank_footer;
+mod bank_view;
 mod bitmap;
 mod checksum;
 mod filter_bank;
-mod footer;
 mod index;
 mod shape;
-mod view;
 
+pub use bank_footer::BankFooter;
+pub use bank_view::BankView;
 pub use bitmap::{SlotBitmap, SlotIter};
 pub use filter_bank::FilterBank;
-pub use footer::BankFooter;
 pub use index::{FileVersion, IndexBuilder, IndexFooter, IndexView};
-pub use view::BankView;

@@ -29,7 +29,7 @@ mod choice;
 // Not on x32, whose pointers fill half a register, because the assembly adds whole ones.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
 mod inlined;
-mod modules;
+mod several;
 // The kernel assumes little-endian words.
 #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
 mod neon;
@@ -49,8 +49,8 @@ pub(crate) use bank::{ROWS, Square, prefetch as prefetch_rows};
 pub(crate) use batch::Changed;
 use batch::{Lookups, PAIR, WORD};
 use choice::Choice;
-pub(crate) use modules::Inlined;
 pub(crate) use prefetch::{LARGE_INSERTS, LARGE_LOOKUPS, prefetch, with_later};
+pub(crate) use several::Inlined;
 pub(crate) use tables::for_each_probe;
 
 /// An implementation of inserts and lookups that this CPU can run. All kernels set and test the same bits, and differ

@@ -5,7 +5,7 @@ use core::iter;
 
 use super::checks::too_many_keys;
 use super::model::{BLOCK_BITS, best_probe_count, model};
-use super::modules::{PerKey, Request, checked_modules};
+use super::per_key::{PerKey, Request, checked_modules};
 use crate::blocks::{BLOCK_BYTES, LANES, MAX_BLOCKS};
 use crate::error::Error;
 use crate::lanes::MOST_LANES;

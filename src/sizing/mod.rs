@@ -78,7 +78,7 @@
 mod blocked;
 mod checks;
 mod model;
-mod modules;
+mod per_key;
 mod search;
 pub mod standard;
 
@@ -90,4 +90,4 @@ pub(crate) use checks::checked_fpr;
 pub(crate) use model::EVALUATIONS;
 pub use model::{best_k, fpr};
 pub(crate) use model::{best_probe_count, bits_per_key_of, estimated_fpr, lowest_fpr};
-pub(crate) use modules::{PerKey, Request, modules_of};
+pub(crate) use per_key::{PerKey, Request, modules_of};

@@ -2,9 +2,9 @@
 
 use core::fmt;
 
+use super::bank_footer::{BankFooter, wrong_size};
 use super::bitmap::SlotBitmap;
 use super::checksum::Checksums;
-use super::footer::{BankFooter, wrong_size};
 use super::shape::{KEYS_BYTES, Shape};
 use crate::blocks::{Block, Blocks};
 use crate::error::Error;

@@ -2,9 +2,9 @@
 
 use core::fmt;
 
-use super::footer::{Bank, FILE_BYTES, File, FileVersion, IndexFooter};
+use super::index_footer::{Bank, FILE_BYTES, File, FileVersion, IndexFooter};
+use crate::bank::bank_view::BankView;
 use crate::bank::bitmap::SlotBitmap;
-use crate::bank::view::BankView;
 use crate::blocks::Blocks;
 use crate::error::Error;
 use crate::filter::BloomFilter;

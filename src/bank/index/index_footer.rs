@@ -7,8 +7,8 @@ use core::ops::Range;
 
 use super::names::{self, Entry};
 use super::plan::slots;
+use crate::bank::bank_footer::BankFooter;
 use crate::bank::bitmap::SlotBitmap;
-use crate::bank::footer::BankFooter;
 use crate::error::Error;
 use crate::footer;
 use crate::key::Key;

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::footer::{FileVersion, UNKNOWN_TIME};
+use super::index_footer::{FileVersion, UNKNOWN_TIME};
 use super::names::{self, Entry};
 use super::plan::{best_bank, plan, slots};
 use crate::bank::filter_bank::{FilterBank, check_modules};
