@@ -100,8 +100,11 @@ def names(root):
             for kind in ("test", "fuzz", "check", "tests in"):
                 yield from (f"{page} does not name {kind} {name}" for name in sorted(known[kind] - words))
         yield from (f"{page}: there is no {kind} {name}" for kind, name in named if name not in known[kind])
+        if page.name == "CONTRIBUTING.md":
+            sources = [path for path in (root / "src").rglob("*.rs") if path.name not in ("lib.rs", "mod.rs")]
+            yield from (f"{page} does not name src/**/{path.name}" for path in sources if f"`{path.name}`" not in text)
         for path in re.findall(r"`(\.?[\w-]+/[\w./-]*|[\w-]+\.(?:rs|toml|md|py))`", text):
-            if "NAME" not in path and not (root / path).exists() and not (root / "src" / path).exists():
+            if "NAME" not in path and not (root / path).exists() and not any((root / "src").rglob(path)):
                 yield f"{page}: there is no {path}"
 
 
