@@ -11,7 +11,7 @@ use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, Blocks, SharedBlock, SharedB
 use crate::error::Error;
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
-use crate::kernel::{self, Kernel};
+use crate::kernel::{self, Inlined, Kernel};
 use crate::key::Key;
 use crate::lanes::MOST_LANES;
 use crate::mask::{ProbeCount, block_index};
@@ -56,8 +56,7 @@ use crate::view::{self, BloomView, repeats};
 pub struct AtomicBloomFilter {
     blocks: SharedBlocks,
     k: ProbeCount,
-    /// The kernel if there is one module.
-    alone: Option<Kernel>,
+    inlined: Inlined,
     kernel: Kernel,
     seed: Seed,
 }
@@ -90,8 +89,8 @@ impl AtomicBloomFilter {
     /// [`insert`](Self::insert) by hash.
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> bool {
-        match self.alone {
-            Some(_) => kernel::insert_shared(self.blocks.block_of(hash), hash, self.k),
+        match self.inlined.one_module_k {
+            Some(k) => kernel::insert_shared(self.blocks.block_of(hash), hash, k),
             None => self.insert_into_modules(hash),
         }
     }
@@ -140,8 +139,8 @@ impl AtomicBloomFilter {
     #[inline(always)]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        match self.alone {
-            Some(kernel) => kernel.contains_shared(self.blocks.block_of(hash), hash, self.k),
+        match self.inlined.one_module_k {
+            Some(k) => self.kernel.contains_shared(self.blocks.block_of(hash), hash, k),
             None => {
                 let Self { ref blocks, k, kernel, .. } = *self;
                 Self::modules_contain(blocks.as_slice(), blocks.module_blocks(), hash, k, kernel)
@@ -210,10 +209,10 @@ impl AtomicBloomFilter {
     ///
     /// If memory for the copy cannot be allocated.
     pub fn to_filter(&self) -> Result<BloomFilter, Error> {
-        let Self { k, kernel, seed, .. } = *self;
-        let mut blocks = Blocks::zeroed(self.blocks.as_slice().len())?;
+        let Sizing { n_blocks, n_modules, k } = self.sizing();
+        let mut blocks = Blocks::zeroed(n_blocks)?;
         self.blocks.copy_to(0, blocks.as_mut_slice());
-        Ok(BloomFilter::new(blocks.in_modules_of(self.blocks.module_blocks()), k, kernel, seed, None))
+        Ok(BloomFilter::new(blocks.in_modules(n_modules), k, self.kernel, self.seed, None))
     }
 
     /// The filter's size: its blocks of all modules, its modules and k.
@@ -255,10 +254,10 @@ impl AtomicBloomFilter {
         if let Some(few) = self.few(scratch) {
             return standalone::encode(few, self.k, self.seed, None, write);
         }
-        let (n_blocks, mut checksums) = (self.blocks.module_blocks(), [0; MOST_MODULES]);
+        let (module_blocks, mut checksums) = (self.blocks.module_blocks(), [0; MOST_MODULES]);
         for (checksum, module) in checksums.iter_mut().zip(0..self.sizing().n_modules) {
             let mut hash = Xxh64::new(module as u64);
-            let blocks = module * n_blocks..(module + 1) * n_blocks;
+            let blocks = module * module_blocks..(module + 1) * module_blocks;
             for start in blocks.clone().step_by(MOST_LANES) {
                 let copies = &mut scratch[..MOST_LANES.min(blocks.end - start)];
                 self.blocks.copy_to(start, copies);
@@ -276,9 +275,8 @@ impl AtomicBloomFilter {
 /// Moves the filter's memory without copying it, with its keys, seed and kernel.
 impl From<BloomFilter> for AtomicBloomFilter {
     fn from(filter: BloomFilter) -> Self {
-        let BloomFilter { blocks, k, kernel, seed, .. } = filter;
-        let alone = (blocks.len() == blocks.module_blocks()).then_some(kernel);
-        Self { blocks: SharedBlocks::new(blocks), k, alone, kernel, seed }
+        let BloomFilter { blocks, k, inlined, kernel, seed, .. } = filter;
+        Self { blocks: SharedBlocks::new(blocks), k, inlined, kernel, seed }
     }
 }
 

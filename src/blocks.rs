@@ -193,10 +193,10 @@ impl Blocks {
         Ok(copy)
     }
 
-    /// The same blocks, in modules of so many, which must divide their number.
-    pub(crate) fn in_modules_of(mut self, module_blocks: usize) -> Self {
-        assert!(module_blocks != 0 && self.n_blocks.is_multiple_of(module_blocks), "modules of equal size");
-        self.module_blocks = module_blocks;
+    /// The same blocks, in so many modules, which must divide their number.
+    pub(crate) fn in_modules(mut self, n_modules: usize) -> Self {
+        assert!(self.n_blocks.is_multiple_of(n_modules), "modules of equal size");
+        self.module_blocks = self.n_blocks / n_modules;
         self
     }
 
@@ -298,7 +298,7 @@ impl SharedBlocks {
 impl Clone for Blocks {
     fn clone(&self) -> Self {
         let copy = or_abort(Self::try_from_bytes(self.as_slice().as_slice().as_flattened()));
-        copy.in_modules_of(self.module_blocks)
+        copy.in_modules(self.n_blocks / self.module_blocks)
     }
 }
 

@@ -314,8 +314,7 @@ impl FilterBuilder {
     /// Uses at most eight times the memory of the hashes.
     fn empty(&self, CompactSize { n_lanes, n_modules, k }: CompactSize) -> Result<BloomFilter, OutOfMemory> {
         let blocks = Blocks::zeroed(lanes::n_blocks(n_lanes))?;
-        let module_blocks = blocks.len() / n_modules;
-        Ok(BloomFilter::new(blocks.in_modules_of(module_blocks), k, self.kernel, self.seed, Some(0)))
+        Ok(BloomFilter::new(blocks.in_modules(n_modules), k, self.kernel, self.seed, Some(0)))
     }
 
     /// Counts the repeats among the inserted keys, given the hashes whose insert changed no bit. These are all repeats,

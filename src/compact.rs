@@ -26,7 +26,7 @@ pub(crate) fn with_compact<T>(
     k: ProbeCount,
     write: impl FnOnce(&[u8], &[u8]) -> T,
 ) -> T {
-    let tail = Tail::new(modules.len(), k);
+    let tail = Tail::new(modules.n_modules(), k);
     with_fewest_lanes([modules], |[lanes]| write(lanes.as_bytes(), tail.as_bytes()))
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn write_compact_lanes(out: &mut Vec<u8>, modules: Modules<'_>, n_lan
         lanes::unite(modules.blocks, lanes);
         out.extend_from_slice(lanes.as_flattened());
     }
-    out.extend_from_slice(Tail::new(modules.len(), k).as_bytes());
+    out.extend_from_slice(Tail::new(modules.n_modules(), k).as_bytes());
 }
 
 /// The bytes after the lanes: the number of modules if there are several, and the trailer.

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::blocks::{Block, BlockSlice, Blocks, LANES, block_from_lanes, combined, lanes_of};
+use crate::blocks::{Block, Blocks, LANES, block_from_lanes, combined, lanes_of};
 use crate::compact;
 use crate::error::Error;
 use crate::estimate::KeyEstimate;
@@ -48,9 +48,7 @@ use crate::view::{self, BloomView, repeats};
 pub struct BloomFilter {
     pub(crate) blocks: Blocks,
     pub(crate) k: ProbeCount,
-    /// k if there is one module.
-    k_alone: Option<ProbeCount>,
-    inlined: Inlined,
+    pub(crate) inlined: Inlined,
     pub(crate) kernel: Kernel,
     pub(crate) seed: Seed,
     /// Number of distinct keys, if known. Inserts make it unknown, because repeats go unnoticed.
@@ -100,14 +98,13 @@ impl BloomFilter {
     ///
     /// If memory for the filter cannot be allocated.
     pub fn with_sizing(sizing: Sizing) -> Result<Self, Error> {
-        let blocks = Blocks::zeroed(sizing.n_blocks())?.in_modules_of(sizing.module_blocks());
+        let blocks = Blocks::zeroed(sizing.n_blocks())?.in_modules(sizing.n_modules());
         Ok(Self::new(blocks, sizing.probe_count(), Kernel::active(), Seed::DEFAULT, Some(0)))
     }
 
     pub(crate) fn new(blocks: Blocks, k: ProbeCount, kernel: Kernel, seed: Seed, keys: Option<u64>) -> Self {
-        let is_alone = blocks.len() == blocks.module_blocks();
-        let inlined = Inlined::new(kernel, blocks.len(), blocks.module_blocks());
-        Self { blocks, k, k_alone: is_alone.then_some(k), inlined, kernel, seed, keys }
+        let inlined = Inlined::new(kernel, k, blocks.len(), blocks.module_blocks());
+        Self { blocks, k, inlined, kernel, seed, keys }
     }
 
     /// Copies compact bytes, of a filter with seed 0, into a filter that you can change. [`BloomView::from_compact`]
@@ -151,7 +148,7 @@ impl BloomFilter {
     pub(crate) fn try_empty(&self, module_blocks: usize) -> Result<Self, OutOfMemory> {
         let Self { k, kernel, seed, .. } = *self;
         let blocks = Blocks::zeroed(module_blocks.saturating_mul(self.n_modules()))?;
-        Ok(Self::new(blocks.in_modules_of(module_blocks), k, kernel, seed, Some(0)))
+        Ok(Self::new(blocks.in_modules(self.n_modules()), k, kernel, seed, Some(0)))
     }
 
     /// Sets the seed that keys are hashed with, 0 by default. Filters with different seeds place keys differently, so
@@ -277,11 +274,6 @@ impl BloomFilter {
         Kernel::modules_contain(all, blocks.module_blocks(), hash, k, kernel)
     }
 
-    #[inline]
-    pub(crate) fn first_module(&self) -> BlockSlice<'_> {
-        self.blocks.first_module()
-    }
-
     /// Returns whether all modules but the first have the key, whose hash in the first is given.
     pub(crate) fn others_contain(&self, hash: u64) -> bool {
         self.kernel.others_contain(self.modules(), hash, self.k)
@@ -293,9 +285,9 @@ impl BloomFilter {
     pub(crate) fn any_first_contains(filters: &[Self], hash: u64) -> bool {
         match filters {
             [] => false,
-            [only] => only.kernel.contains(only.first_module(), hash, only.k),
+            [only] => only.kernel.contains(only.blocks.first_module(), hash, only.k),
             [first, ..] => {
-                let blocks = filters.iter().map(Self::first_module);
+                let blocks = filters.iter().map(|filter| filter.blocks.first_module());
                 // Which filters they are would cost up to a tenth more.
                 let add = |hits, contains| hits + u64::from(contains);
                 Kernel::fold_contains(blocks, hash, first.k, first.kernel, add) != 0
@@ -308,7 +300,13 @@ impl BloomFilter {
     pub(crate) fn which_first_contain(filters: &[Self], hash: u64) -> u64 {
         let Some(Self { k, kernel, .. }) = filters.first() else { return 0 };
         let add = |found, contains| 2 * found + u64::from(contains);
-        Kernel::fold_contains(filters.iter().map(Self::first_module), hash, *k, *kernel, add)
+        Kernel::fold_contains(
+            filters.iter().map(|filter| filter.blocks.first_module()),
+            hash,
+            *k,
+            *kernel,
+            add,
+        )
     }
 
     /// Looks up many keys by hash, and sets `found[i]` to whether the key of `hashes[i]` is possibly present. Faster
@@ -368,7 +366,7 @@ impl BloomFilter {
     /// With many filters to probe, or other work to do in between, the waits for memory overlap.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
-        kernel::prefetch::<false>(self.first_module().block_of(hash));
+        kernel::prefetch::<false>(self.blocks.first_module().block_of(hash));
     }
 
     /// [`prefetch`](Self::prefetch) in the first two modules, for a hash that you will insert. An insert sets bits in
@@ -493,7 +491,7 @@ impl BloomFilter {
     /// Number of modules, 1 to 16, which must all have a key. [`sizing`](crate::sizing#modules) compares their costs.
     #[inline]
     pub fn n_modules(&self) -> usize {
-        self.blocks.len() / self.blocks.module_blocks()
+        self.modules().n_modules()
     }
 
     /// Number of blocks of 64 bytes, of all modules. See [`Sizing::n_blocks`].
@@ -606,9 +604,9 @@ impl BloomFilter {
     /// Borrows the filter as a view, which has further methods that only read.
     #[inline]
     pub fn as_view(&self) -> BloomView<'_> {
-        let Self { k, k_alone, inlined, kernel, seed, keys, .. } = *self;
+        let Self { k, inlined, kernel, seed, keys, .. } = *self;
         let lanes = Lanes::Blocks(self.modules());
-        BloomView { lanes, k, k_alone, inlined, kernel, seed, keys, checksums: &[] }
+        BloomView { lanes, k, inlined, kernel, seed, keys, checksums: &[] }
     }
 }
 

@@ -53,12 +53,12 @@ impl BloomFilter {
     /// nothing is changed.
     pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<(), Error> {
         let fpr = sizing::checked_fpr(fpr, 0.0, 0.0)?;
-        let n_blocks = self.blocks.module_blocks();
+        let module_blocks = self.blocks.module_blocks();
         let mut factors = Vec::new();
-        for divisor in (1..).take_while(|divisor| divisor <= &(n_blocks / divisor)) {
-            if n_blocks.is_multiple_of(divisor) {
+        for divisor in (1..).take_while(|divisor| divisor <= &(module_blocks / divisor)) {
+            if module_blocks.is_multiple_of(divisor) {
                 reserve(&mut factors, 2)?;
-                factors.extend([divisor, n_blocks / divisor]);
+                factors.extend([divisor, module_blocks / divisor]);
             }
         }
         factors.sort_unstable();
@@ -87,9 +87,9 @@ impl BloomView<'_> {
     }
 
     pub(crate) fn copy(&self) -> Result<BloomFilter, OutOfMemory> {
-        self.lanes.with_blocks(|Modules { blocks, module_blocks }| {
-            let copy = Blocks::try_from_bytes(blocks.as_slice().as_flattened())?;
-            Ok(self.filter_of(copy.in_modules_of(module_blocks)))
+        self.lanes.with_blocks(|modules| {
+            let copy = Blocks::try_from_bytes(modules.blocks.as_slice().as_flattened())?;
+            Ok(self.filter_of(copy.in_modules(modules.n_modules())))
         })
     }
 
@@ -101,7 +101,7 @@ impl BloomView<'_> {
         for (copy, module) in blocks.as_mut_slice().chunks_exact_mut(module_blocks).zip([*self, second]) {
             module.lanes.with_blocks(|module| copy.copy_from_slice(module.blocks.as_slice()));
         }
-        Ok(self.filter_of(blocks.in_modules_of(module_blocks)))
+        Ok(self.filter_of(blocks.in_modules(2)))
     }
 
     /// [`to_filter`](Self::to_filter) with the number of a module's blocks divided by `factor`. Allocates only the folded
@@ -126,17 +126,17 @@ impl BloomView<'_> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn to_folded(&self, factor: usize) -> Result<BloomFilter, Error> {
-        self.lanes.with_blocks(|Modules { blocks, module_blocks: n_blocks }| {
-            if factor == 0 || !n_blocks.is_multiple_of(factor) {
+        self.lanes.with_blocks(|modules @ Modules { blocks, module_blocks }| {
+            if factor == 0 || !module_blocks.is_multiple_of(factor) {
                 let text = "{} blocks cannot be folded by {}: use a factor that divides {}";
-                return Err(Error::argument(text, [n_blocks, factor, n_blocks].map(|n| n as u64)));
+                return Err(Error::argument(text, [module_blocks, factor, module_blocks].map(|n| n as u64)));
             }
             // No group of neighbours spans two modules.
             let mut folded = Blocks::zeroed(blocks.as_slice().len() / factor)?;
             for (block, group) in folded.as_mut_slice().iter_mut().zip(groups(blocks, factor)) {
                 *block = group;
             }
-            Ok(self.filter_of(folded.in_modules_of(n_blocks / factor)))
+            Ok(self.filter_of(folded.in_modules(modules.n_modules())))
         })
     }
 

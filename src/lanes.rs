@@ -121,18 +121,12 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// Bytes of each module.
-    #[inline]
-    pub(crate) fn module_len(self) -> usize {
-        match self {
-            Self::Blocks(modules) => modules.module_blocks * BLOCK_BYTES,
-            Self::Short(short) => short.as_slice().as_flattened().len(),
-        }
-    }
-
     #[inline]
     pub(crate) fn n_modules(self) -> usize {
-        self.as_bytes().len() / self.module_len()
+        match self {
+            Self::Blocks(modules) => modules.n_modules(),
+            Self::Short(_) => 1,
+        }
     }
 
     /// Number of blocks of all modules.
@@ -142,12 +136,6 @@ impl<'a> Lanes<'a> {
             Self::Blocks(Modules { blocks, .. }) => blocks.as_slice().len(),
             Self::Short(short) => short.n_blocks(),
         }
-    }
-
-    /// Returns whether these are whole blocks of one module, so that a lookup needs nothing but the block of the hash.
-    #[inline]
-    pub(crate) fn is_one_module(self) -> bool {
-        matches!(self, Self::Blocks(Modules { blocks, module_blocks }) if blocks.as_slice().len() == module_blocks)
     }
 
     pub(crate) fn iter(self) -> impl Iterator<Item = u64> {
@@ -184,7 +172,7 @@ pub(crate) fn with_fewest_lanes<const N: usize, T>(
     read: impl FnOnce([Lanes<'_>; N]) -> T,
 ) -> T {
     let n_blocks = filters[0].blocks.as_slice().len();
-    if n_blocks != filters[0].module_blocks {
+    if !filters[0].is_one() {
         return read(filters.map(Lanes::Blocks));
     }
     let mut scratch = [[Lane::default(); MOST_LANES]; N];

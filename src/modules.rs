@@ -1,4 +1,13 @@
 //! The modules of a filter (section 3 of the format), which are filters of blocks that must all have a key.
+//!
+//! The number of modules, from a rate to a lookup:
+//!
+//! 1. `Sizing::for_fpr` chooses `n_modules`. Builders, compact bytes and footers have it in this form, too.
+//! 2. `Blocks::in_modules` divides a filter's blocks by it. From here on the number is `module_blocks`, the blocks of
+//!    each module, because a lookup multiplies the hash by it. Methods called `n_modules` divide back.
+//! 3. [`Modules`] has borrowed blocks and their `module_blocks`. For bytes read in place, [`Modules::new`] divides.
+//! 4. `Inlined` in `kernel` is made once, with a filter or view. It tells whether there is one module, or two.
+//! 5. `contains_hash` inlines these two lookups. `Kernel::modules_contain` has the lookup in more modules.
 
 use crate::blocks::{Block, BlockSlice};
 
@@ -29,13 +38,17 @@ impl<'a> Modules<'a> {
     /// `n_modules` modules, if they can have equal numbers of blocks.
     pub(crate) fn new(blocks: BlockSlice<'a>, n_modules: usize) -> Option<Self> {
         let n_blocks = blocks.as_slice().len();
-        let module_blocks =
-            n_blocks.checked_div(n_modules).filter(|&of_each| of_each * n_modules == n_blocks)?;
-        (module_blocks != 0).then_some(Self { blocks, module_blocks })
+        // Never of 0, because there is at least one block.
+        n_blocks.is_multiple_of(n_modules).then(|| Self { blocks, module_blocks: n_blocks / n_modules })
     }
 
     pub(crate) fn one(blocks: BlockSlice<'a>) -> Self {
         Self { blocks, module_blocks: blocks.as_slice().len() }
+    }
+
+    #[inline]
+    pub(crate) fn is_one(self) -> bool {
+        self.blocks.as_slice().len() == self.module_blocks
     }
 
     #[inline]
@@ -50,7 +63,8 @@ impl<'a> Modules<'a> {
     }
 
     /// Divides, so not for hot paths.
-    pub(crate) fn len(self) -> usize {
+    #[inline]
+    pub(crate) fn n_modules(self) -> usize {
         self.blocks.as_slice().len() / self.module_blocks
     }
 

@@ -31,7 +31,7 @@ pub(crate) fn encode<E>(
 
 /// The length of what [`encode`] writes.
 pub(crate) fn len(modules: Modules<'_>) -> usize {
-    with_fewest_lanes([modules], |[lanes]| lanes.as_bytes().len()) + tail_len(modules.len())
+    with_fewest_lanes([modules], |[lanes]| lanes.as_bytes().len()) + tail_len(modules.n_modules())
 }
 
 /// The length of what [`write_tail`] writes.
@@ -41,8 +41,8 @@ pub(crate) fn tail_len(n_modules: usize) -> usize {
 
 /// The checksum of each module.
 pub(crate) fn computed_checksums(lanes: Lanes<'_>) -> impl Iterator<Item = u64> {
-    let modules = lanes.as_bytes().chunks_exact(lanes.module_len()).zip(0..);
-    modules.map(|(module, number)| xxh64(module, number))
+    let module_len = lanes.as_bytes().len() / lanes.n_modules();
+    lanes.as_bytes().chunks_exact(module_len).zip(0..).map(|(module, number)| xxh64(module, number))
 }
 
 /// Calls `write` with what follows the lanes of modules that have these checksums.

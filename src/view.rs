@@ -46,8 +46,6 @@ use crate::standalone::{self, ModuleChecksums};
 pub struct BloomView<'a> {
     pub(crate) lanes: Lanes<'a>,
     pub(crate) k: ProbeCount,
-    /// k if there is one module, of whole blocks.
-    pub(crate) k_alone: Option<ProbeCount>,
     pub(crate) inlined: Inlined,
     pub(crate) kernel: Kernel,
     pub(crate) seed: Seed,
@@ -149,9 +147,13 @@ impl<'a> BloomView<'a> {
         keys: Option<u64>,
         checksums: &'a ModuleChecksums,
     ) -> Self {
-        let k_alone = lanes.is_one_module().then_some(k);
-        let inlined = Inlined::new(kernel, lanes.as_bytes().len(), lanes.module_len());
-        Self { lanes, k, k_alone, inlined, kernel, seed, keys, checksums }
+        let module_blocks = match lanes {
+            Lanes::Blocks(modules) => modules.module_blocks,
+            // A short filter has code of its own.
+            Lanes::Short(_) => 0,
+        };
+        let inlined = Inlined::new(kernel, k, lanes.n_blocks(), module_blocks);
+        Self { lanes, k, inlined, kernel, seed, keys, checksums }
     }
 
     /// Opens standalone bytes, as [`BloomFilter::to_standalone`](crate::BloomFilter::to_standalone) returns them. Pass
@@ -385,7 +387,7 @@ impl<'a> BloomView<'a> {
     #[inline(always)]
     fn block_of(&self, hash: u64, k: ProbeCount) -> &'a Block {
         match self.lanes {
-            Lanes::Blocks(modules) if self.k_alone == Some(k) => modules.blocks.block_of(hash),
+            Lanes::Blocks(modules) if self.inlined.one_module_k == Some(k) => modules.blocks.block_of(hash),
             lanes => Self::all_or_no_bits(lanes, hash, self.k, self.kernel),
         }
     }
@@ -408,7 +410,7 @@ impl<'a> BloomView<'a> {
         assert_eq!(hashes.len().div_ceil(8), found.len(), "a byte per eight hashes");
         match self.lanes {
             Lanes::Short(_) => bitmap::write(hashes, found, |hash| self.contains_hash(hash)),
-            Lanes::Blocks(modules) if self.lanes.is_one_module() => {
+            Lanes::Blocks(modules) if modules.is_one() => {
                 self.kernel.contains_bitmap(modules.blocks, hashes, self.k, found);
             }
             Lanes::Blocks(_) => {
@@ -576,7 +578,7 @@ impl<'a, I: Iterator<Item: Into<BloomView<'a>>>> Iterator for WhichContain<I> {
         let hash = self.hash;
         while self.found == 0 {
             let first: BloomView<'a> = self.filters.next()?.into();
-            if first.k_alone.is_none() {
+            if first.inlined.one_module_k.is_none() {
                 let BloomView { lanes, k, kernel, .. } = first;
                 self.found = BloomView::lanes_contain(lanes, hash, k, kernel).into();
                 self.asked += 1;

@@ -100,7 +100,7 @@ impl Sizing {
     }
 
     /// Blocks of each module.
-    pub(crate) fn module_blocks(self) -> usize {
+    fn module_blocks(self) -> usize {
         self.n_blocks / self.n_modules
     }
 
