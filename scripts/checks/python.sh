@@ -13,7 +13,8 @@ spark() {
     local bin=$scratch/venv/bin
     install javac openjdk-17-jdk-headless && install ps procps ||
         { skip "Spark" "a JDK or ps could not be installed"; return; }
-    python_environment spark,test "Spark"
+    python_environment spark "Spark"
+    "$bin/pip" install --quiet pytest
     SPARK_HOME=$("$bin/python" -c 'import pyspark; print(pyspark.__path__[0])')
     (cd bindings/java && java_classes "$scratch/classes")
     jar --create --file "$scratch/bloomline.jar" -C "$scratch/classes" .

@@ -6,17 +6,19 @@ features() {
         sets+=("${sets[@]/%/ $feature}")
     done
     for feature in "${sets[@]}"; do
-        step cargo check --quiet --no-default-features --features "$feature"
+        # Alone, because the examples would add the default features.
+        step cargo check --quiet -p bloomline --no-default-features --features "$feature"
     done
-    RUSTFLAGS="-Ctarget-feature=+avx2" step cargo check --no-default-features
+    RUSTFLAGS="-Ctarget-feature=+avx2" step cargo check -p bloomline --no-default-features
 
-    # Built, not only checked: bare-metal x86-64 has no vector registers, for which the compiler fails when it generates
-    # code. x32 has 32-bit pointers in 64-bit registers, which the compiler finds only worth a warning in assembly.
+    # Bare-metal x86-64 has no vector registers, for which the compiler fails when it generates code, optimised or not. x32
+    # has 32-bit pointers in 64-bit registers, which the compiler finds only worth a warning in assembly.
     local target toolchain build
     for target in thumbv7em-none-eabi x86_64-unknown-none x86_64-unknown-uefi x86_64-unknown-linux-gnux32; do
         toolchain_for "$target" core,alloc || { skip "$target" "its core library is not available"; continue; }
-        step unstable cargo "+$toolchain" rustc "${build[@]}" --quiet --lib --no-default-features --target "$target" -- \
-            -D asm_sub_register
+        RUSTFLAGS="-D asm_sub_register" step unstable cargo "+$toolchain" \
+            "$([[ $target = *x32 ]] && echo check || echo build)" "${build[@]}" --quiet -p bloomline --no-default-features \
+            --target "$target" --config profile.dev.package.bloomline.opt-level=0
     done
 }
 

@@ -20,7 +20,8 @@ use slatedb::{
 use slatedb_common::metrics::{DefaultMetricsRecorder, MetricValue};
 
 /// Fewer in a debug build, which is slow.
-const SSTS: u64 = if cfg!(debug_assertions) { 8 } else { 32 };
+const SSTS: u64 = if cfg!(debug_assertions) { 4 } else { 32 };
+const SCANS: u64 = if cfg!(debug_assertions) { 200 } else { 2000 };
 const USERS_IN_SST: u64 = 1000;
 const EVENTS_OF_USER: u64 = 10;
 
@@ -49,13 +50,13 @@ async fn main() -> anyhow::Result<()> {
     let standard = BloomlineStandard::with_bits_per_key(10.0)?;
     println!("filter                              bytes  scan of an absent user     of a present user");
     measure("whole keys only", blocked.clone().into(), 100).await?;
-    measure("SlateDB's", Arc::new(own.with_prefix_extractor(Arc::new(User))), 2000).await?;
-    measure("bloomline", blocked.clone().with_prefix_extractor(Arc::new(User)).into(), 2000).await?;
-    measure("bloomline standard", standard.clone().with_prefix_extractor(Arc::new(User)).into(), 2000)
+    measure("SlateDB's", Arc::new(own.with_prefix_extractor(Arc::new(User))), SCANS).await?;
+    measure("bloomline", blocked.clone().with_prefix_extractor(Arc::new(User)).into(), SCANS).await?;
+    measure("bloomline standard", standard.clone().with_prefix_extractor(Arc::new(User)).into(), SCANS)
         .await?;
     let prefixes_only =
         standard.clone().with_prefix_extractor(Arc::new(User)).with_whole_key_filtering(false);
-    measure("bloomline standard, prefixes only", prefixes_only.into(), 2000).await?;
+    measure("bloomline standard, prefixes only", prefixes_only.into(), SCANS).await?;
     println!("bloomline's unusable filters: {}", blocked.unusable_filters() + standard.unusable_filters());
     Ok(())
 }
