@@ -107,8 +107,8 @@ impl FilterBuilder {
     }
 
     /// Bits for each distinct key of a filter of many keys, before
-    /// [rounding](crate::sstable::FilterPolicy::bits_per_key). A filter of n bytes has room for 8 · n ÷ this number of
-    /// keys, so a writer can end partitions at a size.
+    /// [rounding](crate::sstable::FilterPolicy::bits_per_key). A filter of 8 · n ÷ this number of keys has about n bytes, so
+    /// a writer can end partitions at a size. It has a byte or two more, and up to a tenth more if a rate was requested.
     pub fn bits_per_key(&self) -> f64 {
         self.per_key.of_many()
     }
@@ -237,7 +237,8 @@ impl FilterBuilder {
 
     /// Bytes that [`finish_compact`](Self::finish_compact) would append now, for a writer that ends a table or a
     /// partition at a size. Exact if no key was inserted twice. Otherwise it is mostly too high, because repeats can
-    /// count as keys. Runs in some tens of nanoseconds.
+    /// count as keys, but a few bytes too low where more keys need fewer bytes, in more modules. Runs in some tens of
+    /// nanoseconds.
     #[must_use]
     pub fn compact_len(&self) -> usize {
         let size = CompactSize::new(self.len() as u64, &self.per_key);

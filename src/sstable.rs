@@ -109,7 +109,7 @@ impl FilterPolicy {
     /// The bytes of any filter are at most (keys × bits per key / 8 + 64·n + 2) / 0.93^(n − 1). The 64·n + 2 bytes are
     /// for rounding up to whole blocks. The division is for requested false-positive rates, because a filter has fewer
     /// modules, and so needs more bits, where rounding would cost what further modules save. This happens for few keys,
-    /// and just below 0.05% also for many.
+    /// and just below 0.05% and 1.8e-8 also for many.
     pub fn bits_per_key(&self) -> f64 {
         self.builder.bits_per_key()
     }
