@@ -4,4 +4,6 @@
 #[path = "../../tests/common/mod.rs"]
 mod common;
 
-libfuzzer_sys::fuzz_target!(|input: common::kernel_comparison::Input| common::kernel_comparison::check(input));
+libfuzzer_sys::fuzz_target!(|input: common::kernel_comparison::Input| common::kernel_comparison::check(
+    input
+));

@@ -4,4 +4,6 @@
 #[path = "../../tests/common/mod.rs"]
 mod common;
 
-libfuzzer_sys::fuzz_target!(|input: common::sizing_guarantees::Input| common::sizing_guarantees::check(input));
+libfuzzer_sys::fuzz_target!(|input: common::sizing_guarantees::Input| common::sizing_guarantees::check(
+    input
+));

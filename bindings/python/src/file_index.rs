@@ -44,7 +44,8 @@ impl FileIndex {
     fn find<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let py = key.py();
         let mut found = SlotBitmap::new();
-        let (checked, _) = keys::with_bytes(key, |key| py.detach(|| self.index.as_view().find(key, &mut found)))?;
+        let (checked, _) =
+            keys::with_bytes(key, |key| py.detach(|| self.index.as_view().find(key, &mut found)))?;
         checked.map_err(|error| decode_error(error, &[], Some(&self.path)))?;
         let decode = py.import("os")?.getattr("fsdecode")?;
         let names = found.iter().filter_map(|file| self.index.as_view().footer().name(file));

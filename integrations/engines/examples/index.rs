@@ -56,7 +56,8 @@ async fn main() -> anyhow::Result<()> {
         let mut found = SlotBitmap::new();
         // After an error, any file can have the key.
         footer.find_in_ranges(hash, &bytes, &mut found)?;
-        let names: Vec<_> = found.iter().filter_map(|file| footer.name(file)).map(String::from_utf8_lossy).collect();
+        let names: Vec<_> =
+            found.iter().filter_map(|file| footer.name(file)).map(String::from_utf8_lossy).collect();
         let read: usize = bytes.iter().map(Bytes::len).sum();
         println!("{key}: 1 call for {} ranges, {read} bytes: {names:?}", ranges.len());
 
