@@ -316,7 +316,7 @@ async fn no_key_is_lost_or_comes_back_when_policies_change() -> Result<(), Error
             model.write_with(&store, first(), 3).await?;
             for (name, policies) in &all {
                 let (reader, _) = reader(&store, Some(policies())).await?;
-                check_scans(&model, &reader, 151, &format!("{of}, read by {name}")).await?;
+                check_scans(&model, &reader, 301, &format!("{of}, read by {name}")).await?;
                 reader.close().await?;
             }
         }
