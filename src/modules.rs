@@ -2,12 +2,15 @@
 //!
 //! The number of modules, from a rate to a lookup:
 //!
-//! 1. `Sizing::for_fpr` chooses `n_modules`. Builders, compact bytes and footers have it in this form, too.
+//! 1. `Sizing::for_fpr` chooses `n_modules`, by `PerKey::best` in `sizing/per_key.rs`. Builders, compact bytes and footers
+//!    have it in this form, too.
 //! 2. `Blocks::in_modules` divides a filter's blocks by it. From here on the number is `module_blocks`, the blocks of
-//!    each module, because a lookup multiplies the hash by it. Methods called `n_modules` divide back.
-//! 3. [`Modules`] has borrowed blocks and their `module_blocks`. For bytes read in place, [`Modules::new`] divides.
-//! 4. `Inlined` in `kernel` is made once, with a filter or view. It tells whether there is one module, or two.
-//! 5. `contains_hash` inlines these two lookups. `Kernel::modules_contain` has the lookup in more modules.
+//!    each module, because a lookup multiplies the hash by it. Methods of filters and views called `n_modules` divide back.
+//! 3. [`Modules`] has borrowed blocks and their `module_blocks`. A view keeps it, and a filter makes one for batches and
+//!    bytes. For bytes read in place, [`Modules::new`] divides.
+//! 4. `Inlined` in `kernel/several.rs` is made once, with a filter or view. It tells whether there is one module, or two.
+//! 5. `contains_hash` inlines the lookup in the only module, or in the first of two. `Kernel::modules_contain` has all
+//!    others. Kernels see one module at a time, and their `n_blocks` is its length.
 
 use crate::blocks::{Block, BlockSlice};
 

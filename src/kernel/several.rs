@@ -50,7 +50,7 @@ impl Kernel {
         k: ProbeCount,
         kernel: Self,
     ) -> bool {
-        // One module, of a kernel without inlined code.
+        // One module, or the last one of several.
         if blocks.as_slice().len() == module_blocks {
             return kernel.contains_by_kernel(blocks, hash, k);
         }

@@ -61,13 +61,13 @@ impl Request {
                     }
                 }
                 let left = if most_modules.is_some() { LEFT_WITHIN } else { LEFT };
-                Ok(PerKey { bits, n_modules, left })
+                Ok(PerKey { bits, most_modules: n_modules, left })
             }
             Self::BitsPerKey(bits) => {
                 checked_bits_per_key(bits)?;
                 let by_rule = 1 + RULE.iter().filter(|&&(_, from)| bits >= from).count();
                 let n_modules = most_modules.map_or(by_rule, |_| best_within(bits, most));
-                Ok(PerKey { bits: [bits; MOST_COMPUTED], n_modules, left: ROUNDED })
+                Ok(PerKey { bits: [bits; MOST_COMPUTED], most_modules: n_modules, left: ROUNDED })
             }
         }
     }
@@ -84,7 +84,7 @@ pub(crate) struct PerKey {
     /// Of all modules together. Infinite if the rate is out of reach.
     bits: [f64; MOST_COMPUTED],
     /// The number for many keys. Few keys get fewer, because each module has at least one block.
-    n_modules: usize,
+    most_modules: usize,
     left: f64,
 }
 
@@ -102,7 +102,7 @@ impl PerKey {
         size: impl Fn(usize, f64) -> Result<T, Error>,
         units: impl Fn(T) -> usize,
     ) -> Result<T, Error> {
-        let sizes = (1..=self.n_modules).filter(|n| self.bits[n - 1].is_finite());
+        let sizes = (1..=self.most_modules).filter(|n| self.bits[n - 1].is_finite());
         let mut sizes = sizes.map(|n| (n, size(n, self.bits[n - 1])));
         let first = sizes.next().expect("a rate in reach");
         let (_, best) = sizes.fold(first, |(fewer, best), (n, more)| match (best, more) {
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_rate_that_equal_hashes_push_below_the_lowest_of_three_modules_has_four() {
         let per_key = Request::Fpr(LOWEST[2] + 1e-15).per_key(1_000_000, None).unwrap();
-        assert!(per_key.n_modules == 4 && per_key.of_many().is_finite());
+        assert!(per_key.most_modules == 4 && per_key.of_many().is_finite());
     }
 
     #[test]
