@@ -94,12 +94,7 @@ fn k_of(trailer: u8, form: u8) -> Option<ProbeCount> {
 
 #[inline(never)]
 pub(crate) fn read_compact(bytes: &[u8]) -> Result<(Lanes<'_>, ProbeCount), Error> {
-    if let Some((blocks, k)) = one_module(bytes) {
-        return Ok((Lanes::Blocks(Modules::one(blocks)), k));
-    }
-    if let Some((lanes, k)) = short(bytes) {
-        return Ok((Lanes::Short(lanes), k));
-    }
+    // Without the division of any number of modules.
     if let Some((first, blocks, k)) = two_modules(bytes) {
         let module_blocks = first.as_slice().len();
         return Ok((Lanes::Blocks(Modules { blocks, module_blocks }), k));

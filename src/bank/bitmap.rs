@@ -93,7 +93,8 @@ impl Iterator for SlotIter<'_> {
     #[inline]
     fn next(&mut self) -> Option<usize> {
         while self.bits == 0 {
-            (self.bits, self.rest) = self.rest.split_first().map(|(&bits, rest)| (bits, rest))?;
+            let (&bits, rest) = self.rest.split_first()?;
+            (self.bits, self.rest) = (bits, rest);
             self.first += 64;
         }
         let slot = self.first - 64 + self.bits.trailing_zeros() as usize;
