@@ -224,8 +224,8 @@ fn every_kernel_finds_the_repeats_in_one_block() {
     }
 }
 
-/// Batches on filters of 3 MiB and more run a separate loop, which prefetches 96 hashes ahead. With several modules, fewer
-/// than 256 hashes are prefetched before it. Few cases, because each costs as much as all cases of a small filter.
+/// Batches on filters of 3 MiB and more run a separate loop, which prefetches 96 hashes ahead. Few cases, because
+/// each costs as much as all cases of a small filter.
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn batches_of_any_length_are_answered_completely_in_large_filters() {

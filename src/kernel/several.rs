@@ -1,7 +1,7 @@
 //! Inserts and lookups in filters of several modules, of which callers inline only what most keys need.
 #![forbid(unsafe_code)]
 
-use super::{Changed, Kernel, KernelId, prefetch};
+use super::{Changed, Kernel, KernelId};
 use crate::blocks::{Block, BlockSlice, BlockSliceMut};
 use crate::mask::ProbeCount;
 use crate::modules::{Modules, hash_of_next};
@@ -202,11 +202,6 @@ impl Kernel {
             }
             for module in modules.iter().skip(1) {
                 left[..n_left].iter_mut().for_each(|hash| *hash = hash_of_next(*hash));
-                // The kernel prefetches in longer batches itself, and all of their lines at once would not fit in the
-                // L1 cache.
-                if module_blocks >= prefetch::LARGE_LOOKUPS && n_left < 256 {
-                    left[..n_left].iter().for_each(|&hash| prefetch::prefetch::<true>(module.block_of(hash)));
-                }
                 let answers = &mut answers[..n_left];
                 self.contains_batch(module, &left[..n_left], k, answers);
                 n_left = 0;
