@@ -140,6 +140,8 @@ fn the_end_of_an_index_can_claim_no_large_memory() {
     ] {
         assert_eq!(IndexFooter::read(&end_of_index(&banks, &files)).kind(), Some(ErrorKind::Damaged));
     }
+    let old = forge(&end_of_index(&[], &[]), 44, &[0]);
+    assert_eq!(IndexFooter::read_len(&old).kind(), Some(ErrorKind::Unsupported));
     // A length that `usize` cannot hold.
     for len in [1 << 32, 1 << 63, u64::MAX] {
         let end = forge(&end_of_index(&[], &[]), 8, &u64::to_le_bytes(len));

@@ -38,7 +38,10 @@ fn index_of(files: &Files) -> (Vec<u8>, Vec<BloomFilter>) {
 }
 
 fn version(file: usize) -> FileVersion {
-    FileVersion::new(file as u64 * 1_000, Some(-(file as i64)).filter(|_| file % 5 != 4))
+    let mut version = FileVersion::new(file as u64 * 1_000, Some(-(file as i64)).filter(|_| file % 5 != 4));
+    version.changed = Some(file as i64 - 40).filter(|_| file % 3 != 2);
+    version.inode = Some(u64::MAX - file as u64).filter(|_| file % 4 != 3);
+    version
 }
 
 fn by_ranges(footer: &IndexFooter, bytes: &[u8], key: u64, found: &mut SlotBitmap) -> bool {
@@ -180,6 +183,17 @@ fn only_the_first_lookup_allocates() {
         });
         assert_eq!(of_lookups > 0, first, "{of_lookups} bytes");
     }
+}
+
+#[test]
+fn unknown_times_and_inodes_are_none() {
+    let mut builder = IndexBuilder::with_fpr(0.01).unwrap();
+    let mut version = FileVersion::new(1, Some(i64::MIN));
+    (version.changed, version.inode) = (Some(i64::MIN), Some(0));
+    builder.insert("f", version, builder.filter_builder().finish().unwrap()).unwrap();
+    let bytes = builder.to_standalone().unwrap();
+    let index = IndexView::from_standalone(&bytes).unwrap();
+    assert_eq!(index.version(0), Some(FileVersion::new(1, None)));
 }
 
 #[test]

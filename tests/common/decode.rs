@@ -92,7 +92,7 @@ pub fn sign_index(index: &mut [u8], listed_len: usize) {
         sign(bank);
     }
     let n_files = u64::from_le_bytes(*footer.first_chunk().expect("64 bytes"));
-    let files_len = usize::try_from(n_files).ok().and_then(|files| files.checked_mul(24));
+    let files_len = usize::try_from(n_files).ok().and_then(|files| files.checked_mul(40));
     let files =
         files_len.and_then(|len| files.len().checked_sub(len)).map_or(&[][..], |start| &files[start..]);
     footer[16..24].copy_from_slice(&xxh64(files, 0).to_le_bytes());

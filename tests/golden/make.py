@@ -398,10 +398,18 @@ class Indexed(typing.NamedTuple):
     name: bytes
     size: int
     modified: int
+    changed: int
+    inode: int
     known_keys: object
     keys: list
     n_blocks: int = 0
     bank: int = 0
+
+    def lanes(self, k, seed):
+        return build(self.keys, self.n_blocks, k, seed)
+
+
+UNKNOWN_TIME = -(1 << 63)
 
 
 def slots_of(n_blocks, bank_blocks):
@@ -424,11 +432,10 @@ def index_parts(files, bank_sizes, k, seed, rule):
     filters = [[] for _ in bank_sizes]
     for file in files:
         if file.n_blocks:
-            lanes = build(file.keys, file.n_blocks, k, seed)
-            filters[file.bank] += dealt(lanes, file.n_blocks, bank_sizes[file.bank])
+            filters[file.bank] += dealt(file.lanes(k, seed), file.n_blocks, bank_sizes[file.bank])
     banks = [bank(some, n_blocks, k, seed, [None] * len(some)) for some, n_blocks in zip(filters, bank_sizes)]
-    stored = b"".join(struct.pack("<QqQ", file.size, file.modified, WORD if file.known_keys is None else file.known_keys)
-                      for file in files)
+    stored = b"".join(struct.pack("<QqqQQ", file.size, file.modified, file.changed, file.inode,
+                                  WORD if file.known_keys is None else file.known_keys) for file in files)
     entries, suffixes, before = [], [], b""
     for file in files:
         shared = next((i for i, (a, b) in enumerate(zip(before, file.name)) if a != b), min(len(before), len(file.name)))
@@ -441,10 +448,13 @@ def index_parts(files, bank_sizes, k, seed, rule):
     return [bank_[:-64] for bank_ in banks], stored, footers, rule.encode(), entries, suffixes
 
 
+FILE_BYTES, LAYOUT = 40, 1
+
+
 def index_bytes(banks, stored, footers, rule, entries, suffixes, fpr):
     end = b"".join(footers) + rule + b"".join(entries) + b"".join(suffixes)
-    fields = (len(stored) // 24, len(end), xxh64(stored), fpr, xxh64(end), VERSION, len(footers), len(rule))
-    footer = struct.pack("<QQQdQBBH4x", *fields)
+    numbers = (len(stored) // FILE_BYTES, len(end), xxh64(stored), fpr, xxh64(end))
+    footer = struct.pack("<QQQdQBBHB3x", *numbers, VERSION, len(footers), len(rule), LAYOUT)
     return b"".join(banks) + stored + end + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blidx\r\n"
 
 
@@ -595,7 +605,7 @@ def worked_bank_file():
 def index_file(files, bank_sizes, k, seed, fpr, rule="", inserts="no"):
     """`inserts` is "yes" if bloomline chooses the same banks."""
     files = sorted(files)
-    filters = [build(file.keys, file.n_blocks, k, seed) if file.n_blocks else None for file in files]
+    filters = [file.lanes(k, seed) if file.n_blocks else None for file in files]
     data = index_bytes(*index_parts(files, bank_sizes, k, seed, rule), fpr)
     for file, lanes in zip(files, filters):
         for key in (*file.keys, *ABSENT[:50]) if lanes else ():
@@ -611,21 +621,26 @@ def index_file(files, bank_sizes, k, seed, fpr, rule="", inserts="no"):
                 [file.known_keys for file in files], inserts, rate=str(fpr))
 
 
+ONE = [Indexed(b"empty.log", 0, 0, UNKNOWN_TIME, 0, 0, [])]
 # Of several slots, of repeated blocks, and without keys; names that share much, too much to share all, and not text.
 SIX = [
-    Indexed(b"", 0, 0, None, ANIMALS, 1, 2),
-    Indexed(b"logs/2026-11-26/app.log", 123_456, 1_795_651_200_123_456_789, 60, NUMBERS[:60], 5, 0),
-    Indexed(b"logs/2026-11-26/app.log.1", (1 << 64) - 1, -(1 << 63), None, NUMBERS[60:100], 3, 1),
-    Indexed(b"logs/2026-11-27/app.log", 1, -1, None, NUMBERS[:90], 6, 2),
-    Indexed(b"logs/2026-11-27/\xff\x80.log", 0, 1, 0, []),
-    Indexed(b"\xe9", 2, (1 << 63) - 1, None, NUMBERS[:20], 2, 1),
+    Indexed(b"", 0, 0, 0, 0, None, ANIMALS, 1, 2),
+    Indexed(b"logs/2026-11-26/app.log", 123_456, 1_795_651_200_123_456_789, 1_795_651_200_123_456_790, 1_234_567, 60,
+            NUMBERS[:60], 5, 0),
+    Indexed(b"logs/2026-11-26/app.log.1", (1 << 64) - 1, UNKNOWN_TIME, -1, WORD, None, NUMBERS[60:100], 3, 1),
+    Indexed(b"logs/2026-11-27/app.log", 1, -1, (1 << 63) - 1, 1, None, NUMBERS[:90], 6, 2),
+    Indexed(b"logs/2026-11-27/\xff\x80.log", 0, 1, UNKNOWN_TIME, 1 << 63, 0, []),
+    Indexed(b"\xe9", 2, (1 << 63) - 1, UNKNOWN_TIME, 0, None, NUMBERS[:20], 2, 1),
 ]
 # (n_blocks, bank) of every sixth file, in the banks of 4 and of 1 blocks that bloomline chooses.
 SIZES = [(1, 1), (1, 1), (1, 1), (2, 1), (3, 1), (16, 0)]
-TWENTY = [
-    Indexed(f"{'shared/' * (i % 5)}{i}".encode(), 1000 * i, -i, i if i % 2 else None,
+MANY = [
+    Indexed(f"{'shared/' * (i % 5)}{i}".encode(), 1000 * i, -i, i, 20 - i, i if i % 2 else None,
             [f"{i}-{j}".encode() for j in range(4 * SIZES[i % 6][0])], *SIZES[i % 6])
     for i in range(20)
+] + [
+    # A folder.
+    Indexed(b"shared/", 0, UNKNOWN_TIME, UNKNOWN_TIME, 0, 0, []),
 ]
 
 
@@ -672,9 +687,9 @@ def golden_files():
         "bank-3-slots.bin": worked_bank_file(),
         **{f"bank-{slots}-slots.bin": ruled_bank(slots, *rest) for slots, *rest in BANKS},
         "index-0-files.bin": index_file([], [1], 6, 0, 0.01, inserts="yes"),
-        "index-1-file.bin": index_file([Indexed(b"empty.log", 0, 0, 0, [])], [1], 6, 0, 0.01, inserts="yes"),
+        "index-1-file.bin": index_file(ONE, [1], 6, 0, 0.01, inserts="yes"),
         "index-6-files.bin": index_file(SIX, [1, 2, 4], 7, 0x5EED, 1e-3, "lines"),
-        "index-20-files.bin": index_file(TWENTY, [4, 1], 6, 0, 0.01, "w\u00f6rter", "yes"),
+        "index-21-files.bin": index_file(MANY, [4, 1], 6, 0, 0.01, "w\u00f6rter", "yes"),
     }
 
 
@@ -702,11 +717,12 @@ def files_table(files):
 
 def indexes_table():
     """What indexes store of each file, in the order of their numbers."""
-    rows = [[name, rule, file.name.hex(), str(file.size), str(file.modified), str(file.n_blocks)]
-            for name, rule, files in (("index-1-file.bin", "", [Indexed(b"empty.log", 0, 0, 0, [])]),
+    rows = [[name, rule, file.name.hex(), *map(str, (file.size, file.modified, file.changed, file.inode)),
+             str(file.n_blocks)]
+            for name, rule, files in (("index-1-file.bin", "", ONE),
                                       ("index-6-files.bin", "lines", SIX),
-                                      ("index-20-files.bin", "w\u00f6rter", TWENTY)) for file in sorted(files)]
-    return table(["file", "rule", "name", "size", "modified", "blocks"], *rows)
+                                      ("index-21-files.bin", "w\u00f6rter", MANY)) for file in sorted(files)]
+    return table(["file", "rule", "name", "size", "modified", "changed", "inode", "blocks"], *rows)
 
 
 # Damaged files: what a reader must say, by the names and in words of the texts of src/error.rs.
@@ -889,7 +905,7 @@ def damaged_index(data):
         files = [SIX[number] for number in numbers]
         names = [file.name for file in files]
         whole_names = [struct.pack("<BBHI", 0, file.bank, len(file.name), file.n_blocks) for file in files]
-        return made(entries=whole_names, suffixes=names, stored=bytes(24 * len(files)))
+        return made(entries=whole_names, suffixes=names, stored=bytes(FILE_BYTES * len(files)))
 
     for what, at in (("the first bank's checksum", 512), ("the last bank", files_at - 9 - 64), ("the known keys of a bank", files_at - 1)):
         yield f"a bit of {what} flipped", flipped(data, at)
@@ -898,7 +914,13 @@ def damaged_index(data):
         yield f"a bit of {what} flipped", flipped(data, at), "checksum is 0x"
     for name, fpr in (("0", 0.0), ("-0.1", -0.1), ("1", 1.0), ("infinity", math.inf), ("NaN", math.nan)):
         yield f"a rate of {name}", made(fpr=fpr), "false-positive rate, in bits, cannot be"
-    for at in range(44, 48):
+    for layout in (0, 2, 255):
+        says = f"the index is of layout {layout}, and this release reads layout 1: make it again with this release"
+        yield f"layout {layout}", forged(data, 44, bytes([layout])), says, "Unsupported"
+    short = b"".join(stored[at:at + 16] + stored[at + 32:at + 40] for at in range(0, len(stored), FILE_BYTES))
+    oldest = forged(forged(made(stored=short), 0, word(len(SIX))), 44, b"\0")
+    yield "layout 0, of 24 bytes for each file", oldest, "of layout 0,", "Unsupported"
+    for at in range(45, 48):
         yield f"footer byte {at} of an index set", forged(data, at, b"\1"), "reserved bytes cannot be"
     end = little(data[8 - FOOTER:][:8])
     for length, error in ((end - 1, "Damaged"), (end + 1, "Damaged"), (0, "Damaged"), (len(data) - 63, "Unrecognized"),
@@ -909,10 +931,10 @@ def damaged_index(data):
     for length in (0, 4, 6, 65535):
         yield f"a rule of {length} bytes", forged(data, 42, struct.pack("<H", length))
     yield "a rule that is not UTF-8", made(rule=b"lin\xe9s"), "rule cannot be"
-    without_keys = b"".join(stored[at:at + 16] + bytes(8) for at in range(0, len(stored), 24))
+    without_keys = b"".join(stored[at:at + 32] + bytes(8) for at in range(0, len(stored), FILE_BYTES))
     yield "0 keys in each file", made(stored=without_keys), "", "accepted"
     yield "no bytes of files", made(stored=b"")
-    yield "a file more", made(stored=stored + bytes(24))
+    yield "a file more", made(stored=stored + bytes(FILE_BYTES))
     yield "a byte of suffixes more", made(suffixes=suffixes + [b"x"])
     yield "a byte of suffixes less", made(suffixes=suffixes[:-1])
     yield "names in another order", in_order(0, 2, 1, 3, 4, 5), "name of file cannot be 2"

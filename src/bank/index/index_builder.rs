@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::index_footer::{FileVersion, UNKNOWN_TIME};
+use super::index_footer::{FileVersion, LAYOUT};
 use super::names::{self, Entry};
 use super::plan::{best_bank, plan, slots};
 use crate::bank::filter_bank::{FilterBank, check_modules};
@@ -28,7 +28,7 @@ use crate::view::check_placing;
 /// The filters' sizes differ, so each lies in one of at most eight banks, in one slot or in several. The banks' sizes
 /// are chosen to suit the filters. From a hundred files on, the banks are mostly 1.1 to 1.4 times as large as the
 /// filters that the files need alone, below a hundred files up to 2 times, and below ten up to 9 times. Each file also
-/// needs 32 bytes, and those of its name that differ from the name before it.
+/// needs 48 bytes, and those of its name that differ from the name before it.
 #[derive(Clone)]
 pub struct IndexBuilder {
     keys: FilterBuilder,
@@ -152,10 +152,10 @@ impl IndexBuilder {
             end.extend(bank.encode_body(&mut write)?);
         }
         let mut stored = Vec::new();
-        for File { version: FileVersion { size, modified }, filter, .. } in self.files.values() {
+        for File { version, filter, .. } in self.files.values() {
             let keys = filter.known_keys().unwrap_or(UNKNOWN_KEYS);
-            let modified = modified.unwrap_or(UNKNOWN_TIME) as u64;
-            stored.extend([*size, modified, keys].map(u64::to_le_bytes).as_flattened());
+            stored.extend(version.to_fields().map(u64::to_le_bytes).as_flattened());
+            stored.extend(keys.to_le_bytes());
         }
         write(&stored)?;
         end.extend_from_slice(self.rule.as_bytes());
@@ -164,7 +164,7 @@ impl IndexBuilder {
         names::encode(entries, &mut end);
         write(&end)?;
         let [a, b] = (self.rule.len() as u16).to_le_bytes();
-        let last = u64::from_le_bytes([VERSION, banks.len() as u8, a, b, 0, 0, 0, 0]);
+        let last = u64::from_le_bytes([VERSION, banks.len() as u8, a, b, LAYOUT, 0, 0, 0]);
         let [files, len] = [self.files.len(), end.len()].map(|n| n as u64);
         let fields =
             [files, len, footer::checksum(&stored), self.fpr.to_bits(), footer::checksum(&end), last];

@@ -9,7 +9,7 @@ use super::names::{self, Entry};
 use super::plan::slots;
 use crate::bank::bank_footer::BankFooter;
 use crate::bank::bitmap::SlotBitmap;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::footer;
 use crate::key::Key;
 use crate::kind::StandaloneKind;
@@ -17,21 +17,27 @@ use crate::mask::below;
 use crate::memory::reserve;
 
 /// Bytes for each file that are not at the end: its version and number of keys.
-pub(super) const FILE_BYTES: usize = 24;
-/// Stored if the time of the last change is not known.
-pub(super) const UNKNOWN_TIME: i64 = i64::MIN;
+pub(super) const FILE_BYTES: usize = 40;
+/// Stored if a time is not known.
+const UNKNOWN_TIME: i64 = i64::MIN;
+/// The version of an index that this crate writes, and the only one that it reads.
+pub(super) const LAYOUT: u8 = 1;
 
-/// The size and time of a file. If an equal version with a time is in the index, the file has not changed since.
+/// The size, times and inode of a file. If an equal version with a time is in the index, the file has not changed since.
 ///
-/// For names that are not files, use the default, whose time is unknown. Make all other versions by [`new`](Self::new),
-/// because a later release can add fields.
+/// For names that are not files, use the default, whose times are unknown. Make all other versions by
+/// [`new`](Self::new), because a later release can add fields, then assign the fields that the system knows. Without
+/// [`changed`](Self::changed) and [`inode`](Self::inode), you do not notice if `cp -p` or `mv s.2 s.3; mv s.1 s.2`
+/// replaces a file by one of the same size and time.
 ///
 /// # Examples
 ///
 /// ```
 /// use bloomline::bank::{FileVersion, IndexBuilder, IndexView};
 ///
-/// let found = FileVersion::new(1_024, Some(1_795_651_200_123_456_789));
+/// let mut found = FileVersion::new(1_024, Some(1_795_651_200_123_456_789));
+/// found.changed = Some(1_795_651_200_123_456_790);
+/// found.inode = Some(1_234_567);
 /// let mut builder = IndexBuilder::with_fpr(0.01)?;
 /// let keys = builder.filter_builder().finish()?;
 /// builder.insert("monday.log", found, keys)?;
@@ -39,7 +45,10 @@ pub(super) const UNKNOWN_TIME: i64 = i64::MIN;
 /// let bytes = builder.to_standalone()?;
 /// let old = IndexView::from_standalone(&bytes)?;
 /// let is_unchanged = |now: FileVersion| now.modified.is_some() && old.version(0) == Some(now);
-/// assert!(is_unchanged(found) && !is_unchanged(FileVersion::new(1_024, None)));
+/// assert!(is_unchanged(found));
+/// let mut replaced = found; // by another file with the same size and times
+/// replaced.inode = Some(1_234_568);
+/// assert!(!is_unchanged(replaced) && !is_unchanged(FileVersion::new(1_024, None)));
 /// # Ok::<(), bloomline::Error>(())
 /// ```
 #[non_exhaustive]
@@ -47,17 +56,37 @@ pub(super) const UNKNOWN_TIME: i64 = i64::MIN;
 pub struct FileVersion {
     /// Size in bytes.
     pub size: u64,
-    /// Time of the last change, in nanoseconds since 1970. `None` if it is unknown. Then treat the file as changed.
+    /// Time of the last change of the content, in nanoseconds since 1970. `None` if it is unknown. Then treat the file as
+    /// changed.
     pub modified: Option<i64>,
+    /// Time of the last change of the file's status, in nanoseconds since 1970, which is the ctime of POSIX. Unlike
+    /// `modified`, programs cannot choose it, but `chmod` and `ln` also set it, after which the file counts as changed.
+    /// `None` if it is unknown, as on systems without it. `i64::MIN` also counts as unknown.
+    pub changed: Option<i64>,
+    /// Number of the file in its file system. `None` if it is unknown. 0 also counts as unknown.
+    pub inode: Option<u64>,
 }
 
 impl FileVersion {
     /// The version of a file of `size` bytes, last changed `modified` nanoseconds after 1970, or before if negative.
     ///
-    /// Pass `None` if the time is unknown, out of the range of `i64`, which ends in 2262, or so recent that the file may
-    /// change again within the same tick of the clock. `i64::MIN` also counts as unknown.
+    /// Pass `None` if the time is unknown, out of the range of `i64`, which ends in 2262, or if the file or its status
+    /// changed so recently that it may change again within the same tick of the clock. `i64::MIN` also counts as unknown.
     pub fn new(size: u64, modified: Option<i64>) -> Self {
-        Self { size, modified: modified.filter(|&modified| modified != UNKNOWN_TIME) }
+        Self { size, modified: modified.filter(|&time| time != UNKNOWN_TIME), ..Self::default() }
+    }
+
+    /// As stored.
+    pub(super) fn to_fields(self) -> [u64; 4] {
+        let [modified, changed] =
+            [self.modified, self.changed].map(|time| time.unwrap_or(UNKNOWN_TIME) as u64);
+        [self.size, modified, changed, self.inode.unwrap_or(0)]
+    }
+
+    pub(super) fn from_fields([size, modified, changed, inode]: [u64; 4]) -> Self {
+        let [modified, changed] =
+            [modified, changed].map(|time| Some(time as i64).filter(|&time| time != UNKNOWN_TIME));
+        Self { size, modified, changed, inode: Some(inode).filter(|&inode| inode != 0) }
     }
 }
 
@@ -138,7 +167,7 @@ impl IndexFooter {
     ///
     /// If there are fewer than 64 bytes, or these are not the end of an index, damaged or of a different version.
     pub fn read_len(end: &[u8]) -> Result<u64, Error> {
-        let (_, [_, len, ..]) = footer::split(end, StandaloneKind::Index)?;
+        let (_, [_, len, ..]) = split(end)?;
         Ok(len.saturating_add(BankFooter::LEN as u64))
     }
 
@@ -149,12 +178,12 @@ impl IndexFooter {
     /// If bytes are missing, or they are not the end of an index, damaged or of a different version, or if the keys
     /// were hashed by a different function than this build's.
     pub fn read(end: &[u8]) -> Result<Self, Error> {
-        let (before, fields) = footer::split(end, StandaloneKind::Index)?;
+        let (before, fields) = split(end)?;
         let [files, len, files_checksum, fpr, checksum, last] = fields;
         let [_, n_banks, rule_len @ .., _, _, _, _] = last.to_le_bytes();
         let (rule_len, fpr) = (usize::from(u16::from_le_bytes(rule_len)), f64::from_bits(fpr));
-        if last >> 32 != 0 {
-            return Err(Error::impossible("reserved bytes", last >> 32));
+        if last >> 40 != 0 {
+            return Err(Error::impossible("reserved bytes", last >> 40));
         }
         if !(fpr > 0.0 && fpr < 1.0) {
             return Err(Error::impossible("false-positive rate, in bits,", fpr.to_bits()));
@@ -309,6 +338,18 @@ impl IndexFooter {
     pub(super) fn verify_files(&self, bytes: &[u8]) -> Result<(), Error> {
         footer::verify(bytes, self.files_checksum)
     }
+}
+
+/// The bytes before the footer, and its fields if this crate reads the rest.
+fn split(end: &[u8]) -> Result<(&[u8], [u64; 6]), Error> {
+    let (before, fields) = footer::split(end, StandaloneKind::Index)?;
+    let [.., found, _, _, _] = fields[5].to_le_bytes();
+    if found != LAYOUT {
+        let text =
+            "the index is of layout {}, and this release reads layout {}: make it again with this release";
+        return Err(Error::new(ErrorKind::Unsupported, text, [found, LAYOUT].map(u64::from)));
+    }
+    Ok((before, fields))
 }
 
 impl fmt::Debug for IndexFooter {

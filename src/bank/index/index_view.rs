@@ -123,19 +123,19 @@ impl<'a> IndexView<'a> {
 
     /// The version of a file, or `None` if there is no such file.
     pub fn version(&self, file: usize) -> Option<FileVersion> {
-        let [size, modified, _] = self.stored(file)?;
-        Some(FileVersion::new(size, Some(modified as i64)))
+        let [version @ .., _] = self.stored(file)?;
+        Some(FileVersion::from_fields(version))
     }
 
     /// Number of distinct keys of a file, if known. `None` if there is no such file.
     pub fn known_keys(&self, file: usize) -> Option<u64> {
-        let [_, _, keys] = self.stored(file)?;
+        let [.., keys] = self.stored(file)?;
         Some(keys).filter(|&keys| keys != UNKNOWN_KEYS)
     }
 
     /// The filter of a file, bit for bit as it was inserted, for the next version of the index. `None` if the file has
-    /// no keys, or there is no such file. Damaged bits are not noticed, so open the index by
-    /// [`from_standalone`](Self::from_standalone), or call [`verify`](Self::verify) first.
+    /// no keys, or there is no such file. Damaged bits are not
+    /// noticed, so open the index by [`from_standalone`](Self::from_standalone), or call [`verify`](Self::verify) first.
     ///
     /// # Errors
     ///
