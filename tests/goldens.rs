@@ -283,6 +283,10 @@ fn index(file: &File) {
         assert_eq!((view.version(number), view.known_keys(number)), (Some(version), file.known_keys[number]));
         let filter = view.to_filter(number).unwrap();
         match n_blocks {
+            "unread" => {
+                let filter = filter.as_ref().unwrap();
+                assert_eq!((filter.n_blocks(), filter.k(), filter.fill_ratio()), (1, file.k, 1.0), "{name}");
+            }
             "0" => assert!(filter.is_none()),
             n_blocks => {
                 let n_blocks = n_blocks.parse().unwrap();
@@ -294,7 +298,7 @@ fn index(file: &File) {
             assert!(view.find(key, &mut found).unwrap() && found.contains(number), "{name}: {number}");
         }
         if file.inserts {
-            let filter = filter.unwrap_or_else(|| empty.clone());
+            let filter = (n_blocks != "unread").then(|| filter.unwrap_or_else(|| empty.clone()));
             again.insert(footer.name(number).unwrap(), version, filter).unwrap();
         }
     }

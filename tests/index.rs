@@ -196,6 +196,56 @@ fn unknown_times_and_inodes_are_none() {
     assert_eq!(index.version(0), Some(FileVersion::new(1, None)));
 }
 
+/// Whatever the sizes of the others, and also in the next version of the index.
+#[test]
+fn a_file_that_could_not_be_read_is_always_found() {
+    for (n_files, keys_of) in [(0, 0), (1, 10), (3, 2_000), (100, 300)] {
+        let files: Files =
+            (0..n_files).map(|i| (vec![b'n', i], (0..keys_of * u64::from(i)).collect())).collect();
+        let mut builder = IndexBuilder::with_fpr(0.001).unwrap();
+        let mut keys = builder.filter_builder();
+        for (name, of_file) in &files {
+            keys.extend(of_file.iter().copied());
+            builder.insert(name, FileVersion::default(), keys.finish().unwrap()).unwrap();
+        }
+        let mut next = builder.clone();
+        builder.insert("z", version(4), None).unwrap();
+        let bytes = builder.to_standalone().unwrap();
+        let index = IndexView::from_standalone(&bytes).unwrap();
+        let unverified = IndexView::from_standalone_unverified(&bytes).unwrap();
+        let unread = files.len();
+        let mut found = SlotBitmap::new();
+        for key in 0..2_000_u64 {
+            assert!(index.find(key, &mut found) == Ok(true) && found.contains(unread));
+            assert!(unverified.find(key, &mut found) == Ok(true) && found.contains(unread));
+            assert!(by_ranges(index.footer(), &bytes, key, &mut found) && found.contains(unread));
+        }
+        assert_eq!((index.known_keys(unread), index.version(unread)), (None, Some(version(4))));
+        let filter = index.to_filter(unread).unwrap().unwrap();
+        assert_eq!((filter.n_blocks(), filter.fill_ratio(), filter.known_keys()), (1, 1.0, None));
+        next.insert("z", version(4), filter).unwrap();
+        assert_eq!(next.to_standalone().unwrap(), bytes);
+    }
+}
+
+/// It has one slot. 9,984 are a multiple of 64, so one more makes each row of its bank longer.
+#[test]
+fn a_file_that_could_not_be_read_needs_few_bytes() {
+    for blocks in [[1, 1], [1, 8], [3, 3], [7, 96]] {
+        let mut builder = IndexBuilder::with_fpr(0.0001).unwrap();
+        let k = builder.filter_builder().finish().unwrap().k();
+        for i in 0..9_984_u32 {
+            let mut filter = BloomFilter::with_blocks(blocks[i as usize % 2], k).unwrap();
+            filter.insert(i);
+            builder.insert(i.to_be_bytes(), FileVersion::default(), filter).unwrap();
+        }
+        let without = builder.clone().to_standalone().unwrap().len();
+        builder.insert("unread", FileVersion::default(), None).unwrap();
+        let with = builder.to_standalone().unwrap().len();
+        assert!(with - without < without / 100, "{with} instead of {without}");
+    }
+}
+
 #[test]
 fn long_names_share_what_a_byte_can_say() {
     let names = [250, 255, 256, 300, 2_000].map(|n| ["a", "b"].map(|end| "n".repeat(n) + end));

@@ -404,9 +404,10 @@ class Indexed(typing.NamedTuple):
     keys: list
     n_blocks: int = 0
     bank: int = 0
+    is_read: bool = True
 
     def lanes(self, k, seed):
-        return build(self.keys, self.n_blocks, k, seed)
+        return build(self.keys, self.n_blocks, k, seed) if self.is_read else [WORD] * 8
 
 
 UNKNOWN_TIME = -(1 << 63)
@@ -639,8 +640,9 @@ MANY = [
             [f"{i}-{j}".encode() for j in range(4 * SIZES[i % 6][0])], *SIZES[i % 6])
     for i in range(20)
 ] + [
-    # A folder.
+    # A folder, and a file that could not be read.
     Indexed(b"shared/", 0, UNKNOWN_TIME, UNKNOWN_TIME, 0, 0, []),
+    Indexed(b"unread", 50, UNKNOWN_TIME, 1, 2, None, [b"any", b"key"], 1, 1, False),
 ]
 
 
@@ -689,7 +691,7 @@ def golden_files():
         "index-0-files.bin": index_file([], [1], 6, 0, 0.01, inserts="yes"),
         "index-1-file.bin": index_file(ONE, [1], 6, 0, 0.01, inserts="yes"),
         "index-6-files.bin": index_file(SIX, [1, 2, 4], 7, 0x5EED, 1e-3, "lines"),
-        "index-21-files.bin": index_file(MANY, [4, 1], 6, 0, 0.01, "w\u00f6rter", "yes"),
+        "index-22-files-1-unread.bin": index_file(MANY, [4, 1], 6, 0, 0.01, "w\u00f6rter", "yes"),
     }
 
 
@@ -718,10 +720,10 @@ def files_table(files):
 def indexes_table():
     """What indexes store of each file, in the order of their numbers."""
     rows = [[name, rule, file.name.hex(), *map(str, (file.size, file.modified, file.changed, file.inode)),
-             str(file.n_blocks)]
+             str(file.n_blocks) if file.is_read else "unread"]
             for name, rule, files in (("index-1-file.bin", "", ONE),
                                       ("index-6-files.bin", "lines", SIX),
-                                      ("index-21-files.bin", "w\u00f6rter", MANY)) for file in sorted(files)]
+                                      ("index-22-files-1-unread.bin", "w\u00f6rter", MANY)) for file in sorted(files)]
     return table(["file", "rule", "name", "size", "modified", "changed", "inode", "blocks"], *rows)
 
 

@@ -10,6 +10,7 @@ use super::index_footer::{FileVersion, LAYOUT};
 use super::names::{self, Entry};
 use super::plan::{best_bank, plan, slots};
 use crate::bank::filter_bank::{FilterBank, check_modules};
+use crate::blocks::BLOCK_BYTES;
 use crate::builder::FilterBuilder;
 use crate::error::Error;
 use crate::filter::BloomFilter;
@@ -79,6 +80,9 @@ impl IndexBuilder {
     /// Adds a file, or replaces the file of this name. The filter can have another number of blocks than those of
     /// [`filter_builder`](Self::filter_builder), but then it needs more bytes.
     ///
+    /// Pass `None` as the filter of a file that could not be read. It possibly has every key, so each lookup finds it.
+    /// Record its time as unknown, so that the next version of the index does not keep it as unchanged.
+    ///
     /// # Errors
     ///
     /// If the filter has several modules, more than 2^32 − 1 blocks or a seed other than 0, if its k differs from that of
@@ -87,9 +91,10 @@ impl IndexBuilder {
         &mut self,
         name: impl AsRef<[u8]>,
         version: FileVersion,
-        filter: BloomFilter,
+        filter: impl Into<Option<BloomFilter>>,
     ) -> Result<(), Error> {
         checked_len(name.as_ref())?;
+        let filter = filter.into().map_or_else(|| full(self.k), Ok)?;
         check_modules(filter.n_modules())?;
         check_placing([self.k, filter.k()], [Seed::DEFAULT, filter.seed])?;
         let n_blocks = u32::try_from(filter.n_blocks());
@@ -170,6 +175,13 @@ impl IndexBuilder {
             [files, len, footer::checksum(&stored), self.fpr.to_bits(), footer::checksum(&end), last];
         write(&footer::seal(fields, StandaloneKind::Index.magic()))
     }
+}
+
+/// Possibly has every key.
+fn full(k: u32) -> Result<BloomFilter, Error> {
+    let mut filter = BloomFilter::with_blocks(1, k)?;
+    filter.blocks.as_mut_slice().fill([u8::MAX; BLOCK_BYTES]);
+    Ok(BloomFilter { keys: None, ..filter })
 }
 
 fn checked_len(name: &[u8]) -> Result<(), Error> {

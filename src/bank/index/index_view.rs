@@ -90,7 +90,7 @@ impl<'a> IndexView<'a> {
     }
 
     /// Finds the numbers of the files that possibly have `key`, and returns whether there are any. A file that is not
-    /// found definitely does not have the key.
+    /// found definitely does not have the key. A file that could not be read is always found.
     ///
     /// In an index that was opened unverified, each lookup compares the bits that it reads with their checksum. So this
     /// is a `Result`, unlike [`BankView::find`](crate::bank::BankView::find).
@@ -127,14 +127,14 @@ impl<'a> IndexView<'a> {
         Some(FileVersion::from_fields(version))
     }
 
-    /// Number of distinct keys of a file, if known. `None` if there is no such file.
+    /// Number of distinct keys of a file, if known. `None` if there is no such file, or if it could not be read.
     pub fn known_keys(&self, file: usize) -> Option<u64> {
         let [.., keys] = self.stored(file)?;
         Some(keys).filter(|&keys| keys != UNKNOWN_KEYS)
     }
 
     /// The filter of a file, bit for bit as it was inserted, for the next version of the index. `None` if the file has
-    /// no keys, or there is no such file. Damaged bits are not
+    /// no keys, or there is no such file. That of a file that could not be read has all bits set. Damaged bits are not
     /// noticed, so open the index by [`from_standalone`](Self::from_standalone), or call [`verify`](Self::verify) first.
     ///
     /// # Errors

@@ -433,9 +433,9 @@ class FileIndex:
     bytes that it reads with their checksums. So damage raises an error, and hides no key.
     """
     def find(self, key: _Key) -> list[str]:
-        """Returns the names of the files that possibly have a key (str, bytes or int), sorted by their bytes and
-        decoded by os.fsdecode. All other files definitely do not have it. Raises DecodeError if the index was opened
-        with verify=False, and the bytes that it reads are damaged.
+        """Returns the names of the files that possibly have a key (str, bytes or int) or could not be read, sorted by
+        their bytes and decoded by os.fsdecode. All other files definitely do not have it. Raises DecodeError if the
+        index was opened with verify=False, and the bytes that it reads are damaged.
 
         The key is looked up as it is, whatever `rule` says. In an index of words, look up each word of a text, and keep
         the files that have all of them.
