@@ -19,7 +19,7 @@ use crate::streams;
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Input")]
 pub struct Input {
-    /// Files of lines, plain, gzip or zstd; stdin if none or -
+    /// Files of lines, plain or compressed; stdin if none or -
     #[arg(value_name = "FILE", help_heading = None)]
     pub files: Vec<PathBuf>,
     /// Read the names of files from LIST, ended by NUL
@@ -29,9 +29,9 @@ pub struct Input {
     pub files0_from: Option<PathBuf>,
     /// Do not decompress input
     ///
-    /// Otherwise, gzip and zstd are known by their first bytes. Filters, states and
-    /// UTF-16 are refused. A byte-order mark, with which Windows begins text, is not
-    /// part of the first key of its file.
+    /// Otherwise, gzip, zstd, bzip2, xz, lzip and lz4 are known by their first bytes.
+    /// Filters, states and UTF-16 are refused, but `index` reads UTF-16. A byte-order
+    /// mark, with which Windows begins text, is not part of the first key of its file.
     #[arg(long)]
     pub raw: bool,
     /// Skip lines without the --column, and count them
@@ -42,6 +42,9 @@ pub struct Input {
     /// Whether keys are the [`words`](crate::words) of files, instead of what the rule makes of lines.
     #[arg(skip)]
     pub words: bool,
+    /// Whether UTF-16 is decoded instead of refused. Lines that are printed would change by it.
+    #[arg(skip)]
+    pub decodes: bool,
 }
 
 /// The rule of keys as options, without the name of the program.
@@ -251,7 +254,8 @@ impl Input {
         let words = text.starts_with("words");
         let options = text.strip_prefix(if words { "words" } else { "lines" })?;
         let Typed { rule, raw } = Typed::try_parse_from(shlex::split(options)?).ok()?;
-        let input = Self { files: Vec::new(), files0_from: None, raw, skip_short: false, rule, words };
+        let (files, files0_from) = (Vec::new(), None);
+        let input = Self { files, files0_from, raw, skip_short: false, rule, words, decodes: false };
         (input.recorded() == text).then_some(input)
     }
 

@@ -15,6 +15,7 @@ use bloomline::hash_key;
 
 use crate::csv::{self, Csv};
 use crate::decompress::{READ, decompressed, read_error};
+use crate::encoding::utf_8;
 use crate::guard::refuse_as_lines;
 use crate::input::{Column, Input, KeyRule, is_stdin, total_bytes};
 use crate::numbers::counted;
@@ -23,8 +24,6 @@ use crate::progress::Progress;
 use crate::signals::lock;
 use crate::streams::{self, stdin};
 use crate::words::{self, words};
-
-const UTF_16_MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
 
 /// Some whole lines of one file, with what ends them.
 pub struct Chunk<'a> {
@@ -290,10 +289,10 @@ impl Notes {
         let rule = &input.rule;
         let column = rule.column.as_ref().map_or(String::new(), Column::to_string);
         let Self { crs, marks, skipped, quoted } = self;
-        if marks.n > 0 && !rule.csv {
+        if marks.n > 0 && !rule.csv && !input.words {
             let verb = if marks.n == 1 { "begins" } else { "begin" };
             note(format_args!(
-                "{}: {} {verb} with a byte-order mark, which is not part of the key (make it so with --raw)",
+                "{}: {} {verb} with a byte-order mark, which is not part of the key",
                 input.name(marks.file),
                 counted(marks.n, "file")
             ));
@@ -541,14 +540,9 @@ impl<'a> Reader<'a> {
         self.rest.try_reserve(rest.len()).map_err(|_| self.no_memory(rest.len()))?;
         self.rest.extend_from_slice(rest);
         let file = self.to_open - 1;
-        let is_text = !rule.null && rule.length.is_none();
+        let is_text = self.is_text();
         chunk.mark = 0;
         if is_text && !self.input.raw && self.n_file_lines == 0 {
-            ensure!(
-                !UTF_16_MARKS.iter().any(|mark| lines.starts_with(mark)),
-                "{}: is UTF-16 (pipe it through `iconv -f UTF-16 -t UTF-8`, or use --raw to read it as it is)",
-                self.file()
-            );
             chunk.mark = csv::bom(lines).len();
             if chunk.mark > 0 {
                 self.notes.marks.add(1, file);
@@ -659,11 +653,21 @@ impl<'a> Reader<'a> {
             Box::new(opened)
         };
         let source = self.progress.reading(source);
-        let reader = if self.input.raw { Box::new(source) } else { decompressed(&name, source)? };
-        self.open = Some(reader);
+        self.open = Some(if self.input.raw {
+            Box::new(source)
+        } else if self.is_text() {
+            utf_8(&name, decompressed(&name, source)?, self.input.decodes)?
+        } else {
+            decompressed(&name, source)?
+        });
         self.n_file_lines = 0;
         self.csv = self.input.csv(); // at the beginning of a row
         Ok(true)
+    }
+
+    /// Whether newlines end the lines.
+    fn is_text(&self) -> bool {
+        !self.input.rule.null && self.input.rule.length.is_none()
     }
 
     /// Ends the last line if nothing does, because the next file begins with a new one. Returns the bytes filled.

@@ -5,6 +5,7 @@
 
 mod csv;
 mod decompress;
+mod encoding;
 mod filter_file;
 mod guard;
 mod input;
@@ -81,7 +82,7 @@ enum Command {
     Dedup(dedup::Arguments),
     Grow(grow::Arguments),
     #[command(mut_arg("output", |arg| arg.help("Index to write, or to update if it is there")))]
-    #[command(mut_arg("files", |arg| arg.help("Files to index, plain, gzip or zstd")))]
+    #[command(mut_arg("files", |arg| arg.help("Files to index, plain or compressed")))]
     #[command(mut_arg("replace_state", |arg| arg.hide(true)))]
     Index(index::Arguments),
     Find(find::Arguments),

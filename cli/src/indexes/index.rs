@@ -82,7 +82,7 @@ type Old<'a> = IndexView<'a>;
 
 pub fn run(arguments: &Arguments) -> Result<()> {
     let Output { path, quiet, .. } = &arguments.output;
-    let mut input = Input { words: arguments.words, ..arguments.input.resolve()? };
+    let mut input = Input { words: arguments.words, decodes: true, ..arguments.input.resolve()? };
     let (name, rule) = (path.display(), input.recorded());
     ensure!(!input.has(path), "{name}: is an input, and the index would replace it (choose another output)");
     if let Some(file) = input.files.iter().position(|file| is_stdin(file)) {
