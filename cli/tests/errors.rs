@@ -129,7 +129,7 @@ fn input_that_is_damaged() {
     place.write("odd", "123456789");
     // One raw block of 4 bytes, in a window of 2^31.
     place.write("long.zst", b"\x28\xb5\x2f\xfd\x00\xa8\x21\0\0ant\n");
-    place.refuses("check f long.zst", &["(pipe it through `zstdcat --long=31`)"]);
+    place.refuses("check f long.zst", &["(decompress it with `zstdcat --long=31`)"]);
     place.write("empty", "");
     place.refuses("dedup --state empty keys", &["(remove it, and dedup creates one)"]);
     // Keys that only begin as gzip does.

@@ -4,11 +4,15 @@
 
 mod common;
 
+use std::io::Write;
+
 use bloomline::{BloomFilter, BloomView, Sizing, hash_key};
+use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
+use lzma_rust2::{LzipOptions, LzipWriter, XzOptions, XzWriter};
 use predicates::prelude::*;
 use predicates::str::contains;
 
-use common::{Place, gzip, lines, stderr, stdout};
+use common::{Place, exchange, gzip, lines, stderr, stdout};
 
 /// What `command` writes to a terminal.
 #[cfg(target_os = "linux")]
@@ -185,42 +189,67 @@ fn what_is_not_lines_is_refused_and_named() {
     place.feed("dedup -q --state s", "ant\n").success();
     let little: Vec<_> = "\u{feff}ant\nbee\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let big: Vec<_> = "\u{feff}ant\nbee\n".encode_utf16().flat_map(u16::to_be_bytes).collect();
-    let utf_16 = "is UTF-16 (pipe it through `iconv -f UTF-16 -t UTF-8`, or use --raw";
+    let wide =
+        |text: &str, of: fn(u32) -> [u8; 4]| text.chars().flat_map(|it| of(it.into())).collect::<Vec<_>>();
+    let (little_32, big_32) =
+        (wide("\u{feff}ant\n", u32::to_le_bytes), wide("\u{feff}ant\n", u32::to_be_bytes));
+    let utf_16 = "is UTF-16 (convert its text with `iconv -f UTF-16 -t UTF-8`)\n";
+    let utf_32 = "is UTF-32 (convert its text with `iconv -f UTF-32 -t UTF-8`)\n";
     for (bytes, text) in [
         (&place.read("f")[..], "a filter, not lines (name a file of lines, or give --raw"),
         (&place.read("s"), "a state of dedup, not lines (name a file of lines, or give --raw"),
         (&gzip(&big), utf_16),
         (&big, utf_16),
         (&little, utf_16),
+        (&little_32, utf_32),
+        (&gzip(&big_32), utf_32),
+        (b"\x02\x21\x4c\x18\x05", "is compressed by lz4 -l (decompress it with `lz4 -dc`)\n"),
         (
-            b"\xfd7zXZ\0\0\x04",
-            "compressed by xz (pipe it through `xz -dc`, recompress it by gzip, or use --raw",
+            b"\x5d\0\0\x80\0\xff\xff\xff\xff\xff\xff\xff\xff",
+            "is compressed by lzma (decompress it with `xz -dc`)\n",
         ),
-        (b"BZh91AY&SY\x8d", "compressed by bzip2 (pipe it through `bzip2 -dc`, recompress"),
-        (b"BZh1\x17rE8P\x90\0\0\0\0", "compressed by bzip2"), // of nothing
-        (b"BZh51AY&SY", "compressed by bzip2"),
-        (b"\x04\x22\x4d\x18\x64", "compressed by lz4 (pipe it through `lz4 -dc`, recompress"),
-        (b"\x02\x21\x4c\x18\x05", "compressed by lz4"),
-        (b"\x1f\x9d\x90", "compressed by gzip (pipe it"), // by compress
-        (b"PK\x03\x04\x14", "compressed by gzip (pipe it"), // by zip
-        (b"LZIP\x01\x0c", "compressed by lzip (pipe it"),
+        (b"\x1f\x9d\x90", "is compressed by compress (decompress it with `gzip -dc`)\n"),
+        (b"PK\x03\x04\x14", "is a zip archive (decompress it with `unzip -p`)\n"),
+        (b"7z\xbc\xaf\x27\x1c\0", "is a 7z archive (decompress it with `7z x -so`)\n"),
+        (b"Rar!\x1a\x07\0", "is a rar archive (decompress it with `unrar p -inul`)\n"),
+        (b"Rar!\x1a\x07\x01\0", "is a rar archive (decompress it with `unrar p -inul`)\n"),
     ] {
         place.write("any-name", bytes);
-        for command in ["dedup", "check f", "build -o g", "build --keys 1 -o g"] {
-            place.refuses(format!("{command} any-name"), &[&format!("any-name: {text}")]);
+        for command in ["dedup", "check f", "build -o g", "build --keys 1 -o g", "index -o i"] {
+            if command != "index -o i" || text != utf_16 {
+                place.refuses(format!("{command} any-name"), &[&format!("any-name: {text}")]);
+            }
         }
         // Only a file's end says that it is a filter.
         if !text.contains("not lines") {
             place.feed("dedup", bytes).code(2).stderr(contains(text));
         }
         let raw = place.run("dedup -q --raw any-name").success();
-        assert!(raw.get_output().stdout.starts_with(bytes) || !text.contains("compressed"));
+        assert!(
+            raw.get_output().stdout.starts_with(bytes)
+                || text.contains("not lines")
+                || text == utf_16
+                || text == utf_32
+        );
     }
     for options in ["--length 2", "-0"] {
         place.feed(format!("dedup -q {options}"), little.clone()).success();
     }
     // Lines that begin almost like it.
-    for text in ["BZh", "BZh9", "BZh91AY&SX", "BZh01AY&SY", "P*M", "\u{4}\"M", "\u{2}!", "\u{1f}"] {
+    for text in [
+        "BZh",
+        "BZh9",
+        "BZh91AY&SX",
+        "BZh01AY&SY",
+        "P*M",
+        "\u{4}\"M",
+        "\u{2}!",
+        "\u{1f}",
+        "]\0\0\u{1}\0\0\0\0\0\0\0\0\0", // integers
+        "Rar!\u{1a}",
+        "\0",
+        "\0\0",
+    ] {
         let line = format!("{text}\n");
         place.feed("dedup -q", text).success().stdout(line);
     }
@@ -389,8 +418,7 @@ fn a_byte_order_mark_is_not_part_of_a_key() {
     place.write("marked", &marked);
     place.write("marked.gz", gzip(&marked));
     place.write("plain", "7\n");
-    let said = "bloomline: marked: 1 file begins with a byte-order mark, which is not part of the key (make it so with \
-                --raw)\n";
+    let said = "bloomline: marked: 1 file begins with a byte-order mark, which is not part of the key\n";
     // What is printed has it. In later lines it is a part of them, as text that is cut and joined has it.
     place.run("dedup marked plain").success().stdout(marked.clone()).stderr(contains(said));
     place.run("dedup -q plain marked.gz").success().stdout(format!("7\n8\n{mark}7\n")).stderr("");
@@ -403,8 +431,192 @@ fn a_byte_order_mark_is_not_part_of_a_key() {
     }
     place.run("build -q -o f plain").success().stderr("");
     place.run("check f marked").success().stdout(format!("{mark}7\n")).stderr(said);
+    // No word has it, and so no key.
+    place.run("index --words -o i marked").success().stderr(contains("byte-order").not());
     // Binary keys may begin like one.
     place.run("dedup -q --length 1 marked").success().stdout("\u{feff}7\n8");
+}
+
+/// The text in each format that is read.
+fn compressed(text: &[u8]) -> [(&'static str, Vec<u8>); 7] {
+    fn written<W: Write>(mut encoder: W, text: &[u8], end: impl FnOnce(W) -> Vec<u8>) -> Vec<u8> {
+        encoder.write_all(text).unwrap();
+        end(encoder)
+    }
+    let mut zstd = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    zstd.include_checksum(true).unwrap();
+    let bzip2 = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    let xz = XzWriter::new(Vec::new(), XzOptions::default()).unwrap();
+    let lzip = LzipWriter::new(Vec::new(), LzipOptions::default());
+    let lz4 = |mode| {
+        let frame = FrameInfo::new().content_checksum(true).block_mode(mode).block_size(BlockSize::Max64KB);
+        let lz4 = FrameEncoder::with_frame_info(frame, Vec::new());
+        written(lz4, text, |lz4| lz4.finish().unwrap())
+    };
+    [
+        ("gz", gzip(text)),
+        ("zst", written(zstd, text, |zstd| zstd.finish().unwrap())),
+        ("bz2", written(bzip2, text, |bzip2| bzip2.finish().unwrap())),
+        ("xz", written(xz, text, |xz| xz.finish().unwrap())),
+        ("lz", written(lzip, text, |lzip| lzip.finish().unwrap())),
+        ("lz4", lz4(BlockMode::Independent)),
+        ("linked.lz4", lz4(BlockMode::Linked)),
+    ]
+}
+
+#[test]
+fn compressed_files_are_read() {
+    let place = Place::new();
+    let (text, more) = (lines(0..20_000), lines(20_000..20_100));
+    place.run("build -q -o none").code(0);
+    for ((format, one), (_, two)) in compressed(text.as_bytes()).into_iter().zip(compressed(more.as_bytes()))
+    {
+        place.write("one", &one);
+        // Also with a part of no lines between them, as `cat` joins them.
+        let (_, empty) = compressed(b"").into_iter().find(|(it, _)| *it == format).unwrap();
+        place.write("two", [&one[..], &empty, &two].concat());
+        place.feed("dedup -q", one).success().stdout(text.clone());
+        place.run("dedup -q two").success().stdout([&text[..], &more].concat());
+        place.run("check -c -v none two").success().stdout("20100\n");
+        place.run("index -q -o i one two").success();
+        place.run(format!("find i -- {}", more.lines().last().unwrap())).success().stdout("two\n");
+        place.run("build -o f two").success().stderr(contains("f: 20,100 lines"));
+    }
+}
+
+/// Wherever the file ends, and whichever byte is another.
+#[test]
+fn damaged_files_are_errors() {
+    let place = Place::new();
+    let text = "ant bee\ncat dog\n".repeat(9);
+    let build = |bytes: &[u8]| {
+        place.write("x", bytes);
+        let built = place.run("build -q -o f --keys 9 x");
+        let (code, said) = (built.get_output().status.code(), stderr(&built));
+        assert!(
+            code == Some(0) || code == Some(2) && said.starts_with("bloomline: x: ") && said.ends_with(")\n"),
+            "{said}"
+        );
+        (code == Some(0)).then(|| place.read("f"))
+    };
+    let expected = build(text.as_bytes());
+    assert!(expected.is_some());
+    for (format, whole) in compressed(text.as_bytes()) {
+        // With fewer bytes, this is another format or none.
+        let first = if format == "bz2" { 10 } else { 6 };
+        let twice = whole.repeat(2);
+        assert!(build(&whole) == expected && build(&twice) == expected, "{format}");
+        for end in (first..whole.len()).chain(whole.len() + 1..twice.len()) {
+            assert!(build(&twice[..end]).is_none(), "{format}: {end} of 2 * {}", whole.len());
+        }
+        for at in first..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0x10;
+            // Some bytes do not count, such as the time in gzip's header.
+            assert!(build(&damaged).is_none_or(|built| Some(built) == expected), "{format}: {at}");
+        }
+        assert!(build(&[&whole[..], b"ant\n"].concat()).is_none(), "{format}");
+    }
+}
+
+#[test]
+fn what_is_compressed_twice_is_an_error() {
+    let place = Place::new();
+    let text = "x: is compressed twice (decompress it once)\n";
+    for (_, inner) in compressed(b"ant\n") {
+        for (_, outer) in compressed(&inner) {
+            place.write("x", outer);
+            place.refuses("dedup x", &[text]);
+            place.refuses("index --words -o i x", &[text]);
+        }
+    }
+    place.write("x", gzip("PK\x03\x04 and more"));
+    place.refuses("dedup x", &[text]);
+    place.run("dedup -q --raw x").success();
+}
+
+/// A header of a few bytes cannot ask for 4 GiB, but a large dictionary that `xz -9` makes is read.
+#[test]
+fn a_dictionary_of_xz_has_a_limit() {
+    let place = Place::new();
+    let (_, whole) = compressed(b"ant\n").into_iter().find(|(format, _)| *format == "xz").unwrap();
+    // The header of its block is 12 bytes after 12 of the file: sizes, the filter LZMA2, its dictionary and a checksum.
+    for (dictionary, is_read) in [(28, true), (30, true), (31, false), (40, false)] {
+        let mut bytes = whole.clone();
+        assert_eq!(bytes[14..16], [0x21, 1], "the filter");
+        bytes[16] = dictionary;
+        let mut sum = flate2::Crc::new();
+        sum.update(&bytes[12..20]);
+        bytes[20..24].copy_from_slice(&sum.sum().to_le_bytes());
+        place.write("x", bytes);
+        if is_read {
+            place.run("dedup -q x").success().stdout("ant\n");
+        } else {
+            place.refuses(
+                "dedup x",
+                &["x: its dictionary is larger than 128 MiB (decompress it with `xz -dc`)\n"],
+            );
+        }
+    }
+}
+
+fn utf_16(text: &str, of: fn(u16) -> [u8; 2]) -> Vec<u8> {
+    text.encode_utf16().flat_map(of).collect()
+}
+
+#[test]
+fn an_index_decodes_utf_16() {
+    let place = Place::new();
+    // More than is read at a time. The long line is of letters outside ASCII.
+    let long = "\u{444}\u{1f600}".repeat(100_000);
+    let text = format!("id,user\n1,ant {long}\n2,Zo\u{eb}\r\n{}3,last", "4,bee\n".repeat(100));
+    for (name, of) in [("LE", u16::to_le_bytes as fn(u16) -> [u8; 2]), ("BE", u16::to_be_bytes)] {
+        let plain = format!("{}{text}", "5,bee\n".repeat(20));
+        place.write("marked", utf_16(&format!("\u{feff}{text}"), of));
+        place.write("plain.gz", gzip(utf_16(&plain, of)));
+        place.write("raw", utf_16(&text, of));
+        place.run("index -q --words --fpr 1e-7 -o words marked plain.gz").success().stderr("");
+        place.run(format!("find words ant 'Zo\u{eb}' last user")).success().stdout("marked\nplain.gz\n");
+        place.run("find words cat").code(1);
+        place.run("index -q --csv --column 2 --fpr 1e-7 -o rows marked plain.gz").success();
+        place.run("find rows bee last 'Zo\u{eb}'").success().stdout("marked\nplain.gz\n");
+        place.run("index -q --csv --column user --fpr 1e-7 -o rows2 marked").success();
+        place.run("find rows2 bee").success().stdout("marked\n");
+        // As it is.
+        place.run("index -q --raw --words --fpr 1e-7 -o raws marked").success();
+        place.run("find raws ant").code(1);
+        // Lines that are printed stay as they are.
+        let remedy = format!("is UTF-16{name} (convert its text with `iconv -f UTF-16{name} -t UTF-8`)\n");
+        place.run("build -q -o f").success();
+        for command in ["dedup", "check f", "build -o g", "build -o g --keys 9"] {
+            place.refuses(format!("{command} plain.gz"), &[&format!("plain.gz: {remedy}")]);
+        }
+        for options in ["--raw", "--length 2", "-0"] {
+            place.feed(format!("dedup -q {options}"), utf_16(&plain, of)).success();
+        }
+    }
+}
+
+/// Integers and text with some zeros, however they are read, and a line that is all that a pipe has.
+#[test]
+fn what_is_not_utf_16_is_read_as_it_is() {
+    let place = Place::new();
+    let numbers = |n: u16| (0..n).flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+    let wide = (0..1000_u32).flat_map(u32::to_le_bytes).collect();
+    let words = b"a\0bc\0d\0".repeat(50);
+    let short = utf_16("ant\n", u16::to_le_bytes);
+    for bytes in [numbers(100), numbers(1000), wide, words, short, vec![b'\n'; 999], vec![0; 999]] {
+        let ended = [&bytes[..], b"\n"].concat();
+        place.write("x", &ended);
+        place.run("build -q -o none").success();
+        place.run("check -v none x").success().stdout(ended);
+    }
+    let mut child = place.start("dedup -q");
+    for line in ["\n", "a\n", "bc\n"] {
+        exchange(&mut child, line, line);
+    }
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
 }
 
 /// As gzip reads them: zeros may follow the last member, and other bytes may not.

@@ -165,21 +165,28 @@ fn a_full_state_that_cannot_grow() {
     }
 }
 
+/// A tool that is not installed is not tried.
 #[test]
 fn compressed_input() {
     let place = Place::new();
     place.write("text", lines(0..1000));
-    for (tool, remedy) in
-        [("xz", "xz -dc"), ("bzip2", "bzip2 -dc"), ("lz4", "lz4 -dc"), ("zstd", "zstdcat --long=31")]
-    {
-        let compress = if tool == "zstd" { "zstd --long=31 --ultra -22 -c" } else { &format!("{tool} -c") };
-        if !place.shell(format!("{compress} <text >compressed")).output().unwrap().status.success() {
-            continue; // not installed
+    for (compress, remedy) in [
+        ("zstd --long=31 --ultra -22 -c <text", "zstdcat --long=31"),
+        ("xz --lzma2=dict=256MiB -c text", "xz -dc"),
+        ("xz --format=lzma -c text", "xz -dc"),
+        ("lz4 -l -c text", "lz4 -dc"),
+        ("compress -c text", "gzip -dc"),
+        ("zip -q - text", "unzip -p"),
+        ("7z a -si -so text", "7z x -so"),
+    ] {
+        if !place.shell(format!("{compress} >compressed")).output().unwrap().status.success() {
+            continue;
         }
-        if tool != "zstd" {
-            place.refuses("dedup -q compressed", &[&format!("`{remedy}`")]);
+        place.refuses("dedup -q compressed", &[&format!("(decompress it with `{remedy}`)")]);
+        let tool = remedy.split(' ').next().unwrap();
+        if place.shell(format!("command -v {tool}")).output().unwrap().status.success() {
+            place.sh(format!("{remedy} compressed | $b dedup -q")).success().stdout(lines(0..1000));
         }
-        place.sh(format!("{remedy} <compressed | $b dedup -q")).success().stdout(lines(0..1000));
     }
 }
 
@@ -215,10 +222,10 @@ with --crlf => printf 'ant\r\n' | bloomline dedup => printf 'ant\r\n' | bloomlin
 check the file and --length => bloomline dedup --length 4 ten => bloomline dedup --length 3 ten
 give --raw => bloomline dedup f => bloomline dedup --raw f
 use --raw => bloomline dedup gzip => bloomline dedup --raw gzip
-use --raw => bloomline dedup bzip2 => bloomline dedup --raw bzip2
-use --raw => bloomline dedup utf16 => bloomline dedup --raw utf16
 `iconv -f => bloomline dedup utf16 => iconv -f UTF-16 -t UTF-8 utf16 | bloomline dedup | grep -qx ant
-with --raw => bloomline dedup mark => bloomline dedup --raw mark
+`iconv -f => bloomline dedup be => iconv -f UTF-16BE -t UTF-8 be | bloomline dedup | grep -qx user=ant
+`iconv -f => bloomline index -o n utf32 => iconv -f UTF-32 -t UTF-8 utf32 >8; bloomline index -q -o n 8; bloomline find n ant
+decompress it once => bloomline index -o n twice => zcat twice | zcat >once; bloomline index -q -o n once
 `find -print0` => ls few more >l; bloomline dedup --files0-from l => find few -print0 | bloomline dedup --files0-from -
 `bloomline build` => bloomline info few => bloomline build -q -o n few; bloomline info n
 that `bloomline build` made => bloomline fold -o n --factor 1 g => bloomline fold -o n --factor 1 f
@@ -270,14 +277,16 @@ const PREPARED: &str = "seq 10 99 >ten; bloomline dedup -q --state g few; blooml
     $build large --keys 9000 few; $build three --fpr 1e-9 few; $build prime --bits-per-key 9.2 more; \
     $build folds --keys 2000 few; bloomline index -q --words -o index ten; cp ten 'ten\n'; \
     bloomline index -q -o newline 'ten\n'; \
-    printf '\\037\\213\\010ant' >gzip; printf BZh91AY'&SY' >bzip2; printf '\\357\\273\\277ant\\n' >mark; \
-    printf '\\377\\376a\\0n\\0t\\0\\n\\0' >utf16";
+    printf '\\037\\213\\010ant' >gzip; gzip -c few | gzip >twice; \
+    printf '\\377\\376a\\0n\\0t\\0\\n\\0' >utf16; printf '\\377\\376\\0\\0a\\0\\0\\0n\\0\\0\\0t\\0\\0\\0' >utf32; \
+    yes user=ant | head -n 9 | sed 's/./\\x0&/g;s/$/\\x0/' >be";
 
 /// These have a test of their own.
-const OTHERS: [&str; 9] = [
+const OTHERS: [&str; 10] = [
     "`{}`",                        // above
     "raise --fpr to {",            // above
-    "`{tool} -dc`",                // above
+    "`{command}`",                 // above
+    "`xz -dc`",                    // above
     "`zstdcat --long=31`",         // above
     "again without --fpr",         // above
     "{remedy} --integers",         // above
