@@ -1,7 +1,7 @@
 //! Text in UTF-16 or UTF-32, detected by its first bytes.
 #![forbid(unsafe_code)]
 
-use std::io::{Cursor, ErrorKind, Read};
+use std::io::{Cursor, Read};
 
 use anyhow::{Result, ensure};
 use encoding_rs_io::DecodeReaderBytes;
@@ -17,21 +17,18 @@ const MARKS: [(&[u8], &str); 4] = [
 ];
 
 /// Bytes that are read to find the encoding, and bytes without which a text without a mark is none of these.
-const READ: usize = 256;
+const SEEN: usize = 256;
 const ENOUGH: usize = 64;
 
 /// A reader of the same text, in UTF-8 if it is UTF-16 and `decodes`. Other text of these encodings is an error.
 pub fn utf_8(name: &str, mut reader: Box<dyn Read + Send>, decodes: bool) -> Result<Box<dyn Read + Send>> {
     let mut first = Vec::new();
-    // Only while they could begin such a text. Otherwise this could wait for more than a pipe has.
-    while first.len() < READ && is_undecided(&first) {
-        let (mut buffer, room) = ([0; READ], READ - first.len());
-        match reader.read(&mut buffer[..room]) {
-            Ok(0) => break,
-            Ok(n) => first.extend_from_slice(&buffer[..n]),
-            Err(error) if error.kind() == ErrorKind::Interrupted => (),
-            Err(error) => return Err(read_error(name, &error)),
-        }
+    // Byte by byte, and only while they could begin such a text. Otherwise this could wait for more than a pipe has.
+    #[expect(clippy::unbuffered_bytes, reason = "of at most 256 bytes")]
+    let mut bytes = reader.by_ref().bytes();
+    while first.len() < SEEN && is_undecided(&first) {
+        let Some(byte) = bytes.next() else { break };
+        first.push(byte.map_err(|error| read_error(name, &error))?);
     }
     let found = encoding(&first);
     let whole = Cursor::new(first).chain(reader);
@@ -49,8 +46,8 @@ fn encoding(first: &[u8]) -> Option<(&'static str, &'static [u8])> {
         return Some((encoding, b""));
     }
     match first.len() >= ENOUGH {
-        true if is_utf_16(first, u16::from_le_bytes) => Some(("UTF-16LE", b"\xff\xfe")),
-        true if is_utf_16(first, u16::from_be_bytes) => Some(("UTF-16BE", b"\xfe\xff")),
+        true if is_utf_16(first, u16::from_le_bytes, 9) => Some(("UTF-16LE", b"\xff\xfe")),
+        true if is_utf_16(first, u16::from_be_bytes, 9) => Some(("UTF-16BE", b"\xfe\xff")),
         _ => None,
     }
 }
@@ -59,14 +56,17 @@ fn is_undecided(first: &[u8]) -> bool {
     let is_in_mark = MARKS.iter().any(|(mark, _)| mark.starts_with(first));
     // An empty line may be all that a pipe has.
     let is_in_unit = first.len() == 1 && first != b"\n";
-    is_in_mark || is_in_unit || is_utf_16(first, u16::from_le_bytes) || is_utf_16(first, u16::from_be_bytes)
+    is_in_mark
+        || is_in_unit
+        || is_utf_16(first, u16::from_le_bytes, 5)
+        || is_utf_16(first, u16::from_be_bytes, 5)
 }
 
-/// Whether nine of ten units are ASCII text. Integers, of whatever size, are often below 128 too, but not all of them are
-/// codes of letters and spaces.
-fn is_utf_16(text: &[u8], unit: impl Fn([u8; 2]) -> u16) -> bool {
+/// Whether this many of ten units are Latin letters and the like, whose upper byte is zero. So is that of integers, but not all
+/// of them are codes of letters and spaces.
+fn is_utf_16(text: &[u8], unit: impl Fn([u8; 2]) -> u16, of_ten: usize) -> bool {
     let units = || text.as_chunks().0.iter().map(|&bytes| unit(bytes));
-    let is_control = |unit: u16| unit < 32 && !matches!(unit, 9..=13 | 27) || unit == 127;
-    let n_ascii = units().filter(|&unit| unit < 128).count();
-    n_ascii > 0 && n_ascii * 10 >= units().count() * 9 && !units().any(is_control)
+    let is_control = |unit: u16| matches!(unit, 0..=8 | 14..=26 | 28..=31 | 127..=159);
+    let n_latin = units().filter(|&unit| unit < 256).count();
+    n_latin > 0 && n_latin * 10 >= units().count() * of_ten && !units().any(is_control)
 }

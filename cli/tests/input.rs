@@ -484,6 +484,18 @@ fn compressed_files_are_read() {
     }
 }
 
+#[test]
+fn bzip2_has_nine_sizes_of_blocks() {
+    let place = Place::new();
+    for level in 1..=9 {
+        let mut bzip2 = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::new(level));
+        bzip2.write_all(b"ant\n").unwrap();
+        place.feed("dedup -q", bzip2.finish().unwrap()).success().stdout("ant\n");
+        let empty = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::new(level));
+        place.feed("dedup -q", empty.finish().unwrap()).success().stdout("");
+    }
+}
+
 /// Wherever the file ends, and whichever byte is another.
 #[test]
 fn damaged_files_are_errors() {
@@ -571,12 +583,12 @@ fn an_index_decodes_utf_16() {
     let long = "\u{444}\u{1f600}".repeat(100_000);
     let text = format!("id,user\n1,ant {long}\n2,Zo\u{eb}\r\n{}3,last", "4,bee\n".repeat(100));
     for (name, of) in [("LE", u16::to_le_bytes as fn(u16) -> [u8; 2]), ("BE", u16::to_be_bytes)] {
-        let plain = format!("{}{text}", "5,bee\n".repeat(20));
+        let plain = format!("\u{eb}\u{20ac}{}{text}", "5,bee\n".repeat(20));
         place.write("marked", utf_16(&format!("\u{feff}{text}"), of));
         place.write("plain.gz", gzip(utf_16(&plain, of)));
         place.write("raw", utf_16(&text, of));
         place.run("index -q --words --fpr 1e-7 -o words marked plain.gz").success().stderr("");
-        place.run(format!("find words ant 'Zo\u{eb}' last user")).success().stdout("marked\nplain.gz\n");
+        place.run("find words ant 'Zo\u{eb}' last user").success().stdout("marked\nplain.gz\n");
         place.run("find words cat").code(1);
         place.run("index -q --csv --column 2 --fpr 1e-7 -o rows marked plain.gz").success();
         place.run("find rows bee last 'Zo\u{eb}'").success().stdout("marked\nplain.gz\n");
