@@ -301,8 +301,17 @@ impl IndexFooter {
                     bank.files.iter().for_each(|file| words[file.number / 64] |= 1 << (file.number % 64));
                     continue;
                 }
+                let (mut last, mut at) = (0, 0);
                 for slot in slots.iter() {
-                    let file = bank.files[bank.files.partition_point(|file| file.first_slot <= slot) - 1];
+                    let is_before = |file: &File| file.first_slot <= slot;
+                    // Few steps from the last one, if many files have the key, or else a search that waits for no other.
+                    at = if slot - last < 8 {
+                        at + bank.files[at + 1..].iter().take_while(|file| is_before(file)).count()
+                    } else {
+                        bank.files.partition_point(is_before) - 1
+                    };
+                    last = slot;
+                    let file = bank.files[at];
                     // Each slot of a file has the keys of other blocks, so only one of them can have this key.
                     let block = below(file.slots * bank.footer.shape.n_blocks as u64, hash);
                     if file.first_slot as u64 + block % file.slots == slot as u64 {
