@@ -37,7 +37,7 @@ struct Magic {
     format: Format,
 }
 
-/// None of them is the beginning of a longer one.
+/// None of them is the beginning of another one.
 const FORMATS: [Magic; 15] = [
     one(b"\x1f\x8b\x08", Format::Gzip),
     one(b"\x28\xb5\x2f\xfd", Format::Zstd),
@@ -81,7 +81,7 @@ impl Magic {
     }
 }
 
-/// A reader of what `reader` holds, decompressed if it begins like a known format.
+/// A reader of the content of `reader`, which it decompresses if it begins like a known format.
 pub fn decompressed(name: &str, reader: impl Read + Send + 'static) -> Result<Box<dyn Read + Send>> {
     let (format, whole) = detected(reader).map_err(|error| io_error(name, &error))?;
     let buffered = |whole| BufReader::with_capacity(READ, whole);
@@ -117,7 +117,7 @@ fn detected<R: Read>(mut reader: R) -> io::Result<(Option<Format>, impl Read + u
     Ok((format, Cursor::new(first).chain(reader)))
 }
 
-/// One of several parts of a file, each compressed by itself.
+/// One of the parts of a file that are each compressed alone.
 trait Member: Read {
     type File: BufRead;
     fn begin(file: Self::File) -> Self;
@@ -161,7 +161,7 @@ impl<R: Read> Read for Cut<R> {
     }
 }
 
-/// The members of a file, one after another. Zeros may follow the last, as a tape is written in whole blocks.
+/// The members of a file, one after another. Zeros may follow the last, because tapes are written in whole blocks.
 struct Members<M>(Option<M>);
 
 impl<M: Member> Members<M> {

@@ -8,7 +8,7 @@ use encoding_rs_io::DecodeReaderBytes;
 
 use crate::decompress::read_error;
 
-/// UTF-32 is before UTF-16, because a mark of UTF-16 begins one of its marks.
+/// UTF-32 comes first, because one of its marks begins with a mark of UTF-16.
 const MARKS: [(&[u8], &str); 4] = [
     (b"\xff\xfe\0\0", "UTF-32"),
     (b"\0\0\xfe\xff", "UTF-32"),
@@ -16,12 +16,17 @@ const MARKS: [(&[u8], &str); 4] = [
     (b"\xfe\xff", "UTF-16"),
 ];
 
-/// Bytes that are read to find the encoding, and bytes without which a text without a mark is none of these.
+/// The most bytes that are read to find the encoding, and the fewest by which a text without a mark is known as UTF-16.
 const SEEN: usize = 256;
 const ENOUGH: usize = 64;
 
-/// A reader of the same text, in UTF-8 if it is UTF-16 and `decodes`. Other text of these encodings is an error.
-pub fn utf_8(name: &str, mut reader: Box<dyn Read + Send>, decodes: bool) -> Result<Box<dyn Read + Send>> {
+/// A reader of the same text, and whether it is UTF-16 that is converted to UTF-8, as it is if `decodes`. Other UTF-16, and
+/// UTF-32, are errors.
+pub fn utf_8(
+    name: &str,
+    mut reader: Box<dyn Read + Send>,
+    decodes: bool,
+) -> Result<(Box<dyn Read + Send>, bool)> {
     let mut first = Vec::new();
     // Byte by byte, and only while they could begin such a text. Otherwise this could wait for more than a pipe has.
     #[expect(clippy::unbuffered_bytes, reason = "of at most 256 bytes")]
@@ -32,12 +37,12 @@ pub fn utf_8(name: &str, mut reader: Box<dyn Read + Send>, decodes: bool) -> Res
     }
     let found = encoding(&first);
     let whole = Cursor::new(first).chain(reader);
-    let Some((encoding, missing_mark)) = found else { return Ok(Box::new(whole)) };
+    let Some((encoding, missing_mark)) = found else { return Ok((Box::new(whole), false)) };
     ensure!(
         decodes && encoding != "UTF-32",
         "{name}: is {encoding} (convert its text with `iconv -f {encoding} -t UTF-8`)"
     );
-    Ok(Box::new(DecodeReaderBytes::new(missing_mark.chain(whole))))
+    Ok((Box::new(DecodeReaderBytes::new(missing_mark.chain(whole))), true))
 }
 
 /// The encoding by the name that `iconv` has for it, and the mark that such text would begin with if it has none.
@@ -62,8 +67,8 @@ fn is_undecided(first: &[u8]) -> bool {
         || is_utf_16(first, u16::from_be_bytes, 5)
 }
 
-/// Whether this many of ten units are Latin letters and the like, whose upper byte is zero. So is that of integers, but not all
-/// of them are codes of letters and spaces.
+/// Whether at least so many of ten units are Latin letters and the like, whose upper byte is zero, and none is a
+/// control character. Small integers have a zero upper byte too, but some of them are control characters.
 fn is_utf_16(text: &[u8], unit: impl Fn([u8; 2]) -> u16, of_ten: usize) -> bool {
     let units = || text.as_chunks().0.iter().map(|&bytes| unit(bytes));
     let is_control = |unit: u16| matches!(unit, 0..=8 | 14..=26 | 28..=31 | 127..=159);

@@ -94,6 +94,12 @@ pub fn refuse_as_lines(name: &str, file: &mut File) -> Result<()> {
     bail!("{name}: {kind}, not lines (name a file of lines, or give --raw to read it as lines)")
 }
 
+/// Whether a file can be read and is a filter or a state.
+pub fn is_filter(path: &Path) -> bool {
+    let end = File::open(path).and_then(|mut file| end_of(&mut file));
+    end.is_ok_and(|end| State::is_state(&end) || StandaloneKind::of(&end).is_some())
+}
+
 /// The last bytes of a file. It is read from its start afterwards.
 fn end_of(file: &mut File) -> io::Result<Vec<u8>> {
     const LEN: u64 = 64;

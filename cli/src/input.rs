@@ -42,9 +42,22 @@ pub struct Input {
     /// Whether keys are the [`words`](crate::words) of files, instead of what the rule makes of lines.
     #[arg(skip)]
     pub words: bool,
-    /// Whether UTF-16 is decoded instead of refused. Lines that are printed would change by it.
+    /// Whether ASCII letters of words are made lower case.
     #[arg(skip)]
-    pub decodes: bool,
+    pub ignore_case: bool,
+    #[arg(skip)]
+    pub utf_16: Utf16,
+}
+
+/// What is done with UTF-16.
+#[derive(Clone, Copy, Default, PartialEq)]
+pub enum Utf16 {
+    /// It is an error where lines are printed, because they would change.
+    #[default]
+    Refused,
+    Decoded,
+    /// As its bytes, for what another program appended in UTF-8.
+    Bytes,
 }
 
 /// The rule of keys as options, without the name of the program.
@@ -54,7 +67,17 @@ struct Typed {
     #[command(flatten)]
     rule: KeyRule,
     #[arg(long)]
+    ignore_case: bool,
+    #[arg(long)]
     raw: bool,
+}
+
+/// What an index of words records first. The number changes with what a word is.
+pub const WORDS: &str = "words 2";
+
+/// Whether an index has recorded words by an earlier definition.
+pub fn is_outdated(recorded: &str) -> bool {
+    recorded.starts_with("words") && !recorded.starts_with(WORDS)
 }
 
 /// The field that is the key.
@@ -178,16 +201,21 @@ impl KeyRule {
     }
 }
 
-/// The names in a list, each ended by NUL.
-fn names(list: &Path) -> Result<Vec<PathBuf>> {
-    let name = name_of(list);
+/// All of a list.
+pub fn text_of(list: &Path) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     let read = if is_stdin(list) {
         streams::input().and_then(|mut stdin| stdin.read_to_end(&mut text))
     } else {
         File::open(list).and_then(|mut file| file.read_to_end(&mut text))
     };
-    read.map_err(|error| io_error(&name, &error))?;
+    read.map_err(|error| io_error(name_of(list), &error))?;
+    Ok(text)
+}
+
+/// The names in a list, each ended by NUL.
+fn names(list: &Path) -> Result<Vec<PathBuf>> {
+    let (name, text) = (name_of(list), text_of(list)?);
     ensure!(
         text.contains(&0) || !text.contains(&b'\n'),
         "{name}: has no NUL (end each name with NUL, as `find -print0` does)"
@@ -207,14 +235,15 @@ fn names(list: &Path) -> Result<Vec<PathBuf>> {
     names.split(|&byte| byte == 0).enumerate().map(path).collect()
 }
 
+/// The path of a name in a list or an index.
 #[cfg(unix)]
-fn path_of(name: &[u8]) -> Option<PathBuf> {
+pub fn path_of(name: &[u8]) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStrExt;
     Some(std::ffi::OsStr::from_bytes(name).into())
 }
 
 #[cfg(not(unix))]
-fn path_of(name: &[u8]) -> Option<PathBuf> {
+pub fn path_of(name: &[u8]) -> Option<PathBuf> {
     str::from_utf8(name).ok().map(PathBuf::from)
 }
 
@@ -240,23 +269,45 @@ impl Input {
         Ok(input)
     }
 
-    /// What an index records of how keys are taken: `words`, or `lines` and the options that are not the default, in the
-    /// order of [`KeyRule::options`], then `--raw`.
+    /// What an index records of how keys are taken: `words` and a number, or `lines`, then the options that are not the
+    /// default, in the order of [`KeyRule::options`], and `--ignore-case` and `--raw`.
     pub fn recorded(&self) -> String {
         let options = Some(self.rule.options()).filter(|options| options.starts_with("--"));
-        let words = if self.words { "words" } else { "lines" };
-        let parts = [Some(words.into()), options, self.raw.then(|| "--raw".into())];
-        parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+        let words = if self.words { WORDS } else { "lines" };
+        let flag = |is_set: bool, name: &str| is_set.then(|| name.to_owned());
+        let flags = [flag(self.ignore_case, "--ignore-case"), flag(self.raw, "--raw")];
+        let parts = [Some(words.into()), options].into_iter().chain(flags);
+        parts.flatten().collect::<Vec<_>>().join(" ")
     }
 
     /// The input, of no files, that has recorded this.
     pub fn of_recorded(text: &str) -> Option<Self> {
-        let words = text.starts_with("words");
-        let options = text.strip_prefix(if words { "words" } else { "lines" })?;
-        let Typed { rule, raw } = Typed::try_parse_from(shlex::split(options)?).ok()?;
+        let words = text.starts_with(WORDS);
+        let options = text.strip_prefix(if words { WORDS } else { "lines" })?;
+        let Typed { rule, ignore_case, raw } = Typed::try_parse_from(shlex::split(options)?).ok()?;
         let (files, files0_from) = (Vec::new(), None);
-        let input = Self { files, files0_from, raw, skip_short: false, rule, words, decodes: false };
+        let input = Self {
+            files,
+            files0_from,
+            raw,
+            skip_short: false,
+            rule,
+            words,
+            ignore_case,
+            utf_16: Utf16::Decoded,
+        };
         (input.recorded() == text).then_some(input)
+    }
+
+    /// What keys are, for counts of them.
+    pub fn unit(&self) -> &'static str {
+        if self.words {
+            "word"
+        } else if self.rule.column.is_some() {
+            "field"
+        } else {
+            "line"
+        }
     }
 
     /// A reader of rows if lines are.

@@ -17,13 +17,13 @@ use crate::csv::{self, Csv};
 use crate::decompress::{READ, decompressed, read_error};
 use crate::encoding::utf_8;
 use crate::guard::refuse_as_lines;
-use crate::input::{Column, Input, KeyRule, is_stdin, total_bytes};
+use crate::input::{Column, Input, KeyRule, Utf16, is_stdin, total_bytes};
 use crate::numbers::counted;
 use crate::output::{io_error, is_output, note};
 use crate::progress::Progress;
 use crate::signals::lock;
 use crate::streams::{self, stdin};
-use crate::words::{self, words};
+use crate::words;
 
 /// Some whole lines of one file, with what ends them.
 pub struct Chunk<'a> {
@@ -77,8 +77,15 @@ impl<'a> Chunk<'a> {
         self.skipped.clear();
         self.has_quoted_key = false;
         if self.input.words {
-            let words = words(&self.buffer[self.mark..self.len]);
-            hashes.extend(words.map(|word| hash_key(word, seed)));
+            let text = &mut self.buffer[..self.len];
+            if self.input.ignore_case {
+                text.make_ascii_lowercase();
+            }
+            words::keys(text, |key| {
+                let hash = hash_key(key, seed);
+                hashes.push(hash);
+                hash
+            });
             return Ok(());
         }
         let rule = &self.input.rule;
@@ -260,6 +267,8 @@ pub struct Notes {
     skipped: Noted,
     /// Pieces of files with a key that begins with a quote.
     quoted: Noted,
+    /// Whether a file was decoded.
+    pub has_utf_16: bool,
 }
 
 /// How many, and the index of the first file with one.
@@ -280,7 +289,7 @@ impl Noted {
 
 impl Notes {
     pub fn add(&mut self, other: &Self) {
-        let Self { crs, marks, skipped, quoted } = self;
+        let Self { crs, marks, skipped, quoted, .. } = self;
         let others = [other.crs, other.marks, other.skipped, other.quoted];
         [crs, marks, skipped, quoted].into_iter().zip(others).for_each(|(ours, it)| ours.add(it.n, it.file));
     }
@@ -288,7 +297,7 @@ impl Notes {
     pub fn print(&self, input: &Input) {
         let rule = &input.rule;
         let column = rule.column.as_ref().map_or(String::new(), Column::to_string);
-        let Self { crs, marks, skipped, quoted } = self;
+        let Self { crs, marks, skipped, quoted, .. } = self;
         if marks.n > 0 && !rule.csv && !input.words {
             let verb = if marks.n == 1 { "begins" } else { "begin" };
             note(format_args!(
@@ -322,6 +331,9 @@ impl Notes {
 
 /// Bytes of a row of CSV. A quote that nobody closes would otherwise fill the memory with the rest of the file.
 const MAX_ROW: usize = 64 << 20;
+
+/// Bytes of a word, for whose parts there must be twenty times as much memory.
+const MAX_WORD: usize = 16 << 20;
 
 /// More threads would wait, because reading is a third of the work and is done by one thread at a time.
 const MAX_THREADS: usize = 4;
@@ -529,10 +541,11 @@ impl<'a> Reader<'a> {
                     ensure!(len > 0 || !is_cut, self.open_quote());
                     len
                 }
-                (None, None) if self.input.words => match words::whole(read) {
-                    0 => 0,
-                    n => searched + n,
-                },
+                (None, None) if self.input.words => {
+                    let whole = words::whole(read);
+                    ensure!(whole > 0 || filled < MAX_WORD, self.long_word());
+                    if whole > 0 { searched + whole } else { 0 }
+                }
                 (None, None) => memchr::memrchr(rule.end(), read).map_or(0, |at| searched + at + 1),
             };
         }
@@ -584,6 +597,10 @@ impl<'a> Reader<'a> {
             [] => bail!("{file}: no column is called {name}: {header} (change --column or --delimiter)"),
             _ => bail!("{file}: several columns are called {name}: {header} (give the number of one)"),
         }
+    }
+
+    fn long_word(&self) -> Error {
+        anyhow!("{}: a word of more than {} MiB (leave the file out)", self.file(), MAX_WORD >> 20)
     }
 
     fn open_quote(&self) -> Error {
@@ -653,10 +670,13 @@ impl<'a> Reader<'a> {
             Box::new(opened)
         };
         let source = self.progress.reading(source);
+        let utf_16 = self.input.utf_16;
         self.open = Some(if self.input.raw {
             Box::new(source)
-        } else if self.is_text() {
-            utf_8(&name, decompressed(&name, source)?, self.input.decodes)?
+        } else if self.is_text() && utf_16 != Utf16::Bytes {
+            let (text, is_utf_16) = utf_8(&name, decompressed(&name, source)?, utf_16 == Utf16::Decoded)?;
+            self.notes.has_utf_16 |= is_utf_16;
+            text
         } else {
             decompressed(&name, source)?
         });

@@ -6,6 +6,7 @@
 mod csv;
 mod decompress;
 mod encoding;
+mod files;
 mod filter_file;
 mod guard;
 mod input;
@@ -150,7 +151,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Check(arguments) => return check::run(&arguments),
         Command::Dedup(arguments) => return dedup::run(&arguments),
         Command::Find(arguments) => return find::run(&arguments),
-        Command::Index(arguments) => index::run(&arguments),
+        Command::Index(arguments) => return index::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Build(arguments) => build::run(&arguments),
         Command::Grow(arguments) => grow::run(&arguments),

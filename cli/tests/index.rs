@@ -15,7 +15,7 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::json;
 
-use common::{Place, gzip, lines, stderr, stdout};
+use common::{Place, gzip, lines, settle, stderr, stdout};
 
 /// Writes a file that was last changed this number of seconds ago.
 fn write(place: &Place, name: &str, bytes: impl AsRef<[u8]>, age: u64) {
@@ -30,6 +30,7 @@ fn logs() -> Place {
     write(&place, "b.log", "10.0.0.1:80 GET /a user=bob@example.com\n", 60);
     write(&place, "a.log.gz", gzip("10.0.0.1 PUT www.example.com..\n-x-y- é"), 60);
     write(&place, "c.log", "", 60);
+    settle();
     place.run("index --words --fpr 1e-7 -o i b.log c.log a.log.gz").success();
     place
 }
@@ -37,12 +38,13 @@ fn logs() -> Place {
 /// What `find` prints, of which the status tells the same.
 #[track_caller]
 fn finds(place: &Place, arguments: &str, names: &str) {
-    let found = place.run(format!("find {arguments}")).code(i32::from(names.is_empty())).stderr("");
+    let found = place.run(format!("find {arguments}")).code(i32::from(names.is_empty()));
     assert_eq!(stdout(&found), names.split_whitespace().map(|name| format!("{name}\n")).collect::<String>());
 }
 
 #[track_caller]
 fn says(place: &Place, line: &str, text: &str) {
+    settle();
     place.run(line).success().stdout("").stderr(contains(text));
 }
 
@@ -53,7 +55,8 @@ fn files_are_found_by_their_words() {
         ("10.0.0.1", "a.log.gz b.log"),
         ("80", "b.log"),
         ("www.example.com", "a.log.gz"),
-        ("example.com", "b.log"), // a part of a word is none
+        ("example.com", "b.log"), // a word within a longer one is none, unless it is a part
+        ("example", "a.log.gz b.log"),
         ("0.0.1", ""),
         ("x-y", "a.log.gz"),
         ("é", "a.log.gz"),
@@ -120,23 +123,17 @@ fn only_what_has_changed_is_read_again() {
     let place = logs();
     let index = "index --words -o i a.log.gz b.log c.log";
     let before = place.read("i");
-    says(&place, index, "i: 3 files (0 read), 12 keys, ");
+    says(&place, index, "i: 3 files (0 read), 21 words, ");
     assert!(place.read("i") == before);
-    // Not read: of the same size and time, with other words.
+    // Of the same size and time, but changed, as the system knows.
     let time = fs::metadata(place.path("b.log")).unwrap().modified().unwrap();
     let other = "10.9.9.9:80 GET /a user=bob@example.com\n";
     let file = place.write("b.log", other);
     let set = |time| File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
     set(time);
-    says(&place, index, "(0 read)");
-    finds(&place, "i 10.9.9.9", "");
-    // Of another time, by the least that a file system stores.
-    set(time - Duration::from_secs(2));
     says(&place, index, "(1 read)");
     finds(&place, "i 10.9.9.9", "b.log");
     finds(&place, "i 10.0.0.1", "a.log.gz");
-    set(time);
-    says(&place, index, "(1 read)");
     // Of another size.
     place.write("b.log", "GET");
     set(time);
@@ -146,7 +143,7 @@ fn only_what_has_changed_is_read_again() {
     // A new file, one that is not named any more, and one that is not there any more.
     write(&place, "d.log", "cat", 60);
     place.remove("c.log");
-    says(&place, "index --words -o i d.log c.log b.log", "i: 2 files (1 read, 2 dropped), 2 keys, ");
+    says(&place, "index --words --drop -o i d.log c.log b.log", "i: 2 files (1 read, 2 dropped), 2 words, ");
     finds(&place, "--any i GET cat PUT", "b.log d.log");
     // As an index that is made at once.
     place.run("index -q --words --fpr 1e-7 -o j b.log d.log").success();
@@ -155,7 +152,7 @@ fn only_what_has_changed_is_read_again() {
     place
         .feed("index --words -o i --files0-from -", "")
         .code(2)
-        .stderr(contains("i: none of its 2 files is there (remove it if this is meant)"));
+        .stderr(contains("i: no file was named (name files, or their folder)"));
     assert!(place.read("i") == place.read("j"));
 }
 
@@ -219,9 +216,11 @@ fn keys_are_found_by_the_rule_of_the_index() {
             "2",
         ),
         ("--x,y\n1,2\n", "--csv --column=--x", "lines --csv --column=--x", "1", "2"),
-        ("ant bee\ncat\n", "--words", "words", "ant bee cat", "'ant dog'"),
+        ("ant bee\ncat\n", "--words", "words 2", "ant bee cat", "'ant dog'"),
+        ("Ant-Bee\n", "--words --ignore-case", "words 2 --ignore-case", "ant-bEE BEE", "cat"),
     ] {
         write(&place, "f", text, 60);
+        settle();
         place.run(format!("index -q --fpr 1e-7 {options} -o i f")).success();
         assert_eq!(place.json("info --json i")["key_options"], rule);
         finds(&place, &format!("i {found}"), "f");
@@ -233,34 +232,35 @@ fn keys_are_found_by_the_rule_of_the_index() {
 
 /// Nothing is written then, and what was there stays.
 #[test]
-fn files_that_cannot_be_read_leave_the_index() {
+fn what_is_not_meant_leaves_the_index() {
     let place = logs();
     fs::create_dir(place.path("dir")).unwrap();
-    write(&place, "locked", "ant", 60);
-    fs::set_permissions(place.path("locked"), fs::Permissions::from_mode(0o0)).unwrap();
     write(&place, "cut.gz", &gzip(lines(0..9999))[..9999], 60);
     write(&place, "lines", "ant\n", 60);
     place.run("build -q -o filter lines").success();
-    place.sh("mkfifo pipe").success();
     for (files, texts) in [
-        ("b.log missing", &["missing: No such file or directory (check the path)"][..]),
-        ("dir", &["dir: ", "irectory (name a file)"]),
-        ("pipe", &["pipe: not a regular file, so nothing tells if it changes (omit it)"]),
-        ("b.log cut.gz", &["cut.gz: cannot be decompressed: "]),
-        ("filter", &["filter: a filter, not lines ("]),
+        (
+            "dir",
+            &[
+                "i: 3 files of it are there but not named, such as a.log.gz (name all as before, or give --add or",
+            ][..],
+        ),
         ("i b.log", &["i: is an input, and the index would replace it (choose another output)"]),
         ("b.log -", &["standard input: has no name to be found by (name files)"]),
-        ("", &["standard input: has no name to be found by (name files)"]),
+        ("", &["i: no file was named (name files, or their folder)"]),
     ] {
         place.refuses(format!("index --words -o i {files}"), texts);
     }
-    if File::open(place.path("locked")).is_err() {
-        place.refuses("index --words -o i locked", &["locked: Permission denied (change its mode"]);
-    }
-    place.remove("locked"); // so that its mode does not hide changes from the next comparison
+    place.refuses("index --words -o j dir", &["j: no file was found (name files, or their folder)"]);
+    place.refuses("index --words -o j missing", &["missing: No such file or directory (check the path)"]);
+    // An option is wrong if it fits no file.
     for column in ["2", "3 b.log"] {
-        place.refuses(format!("index --column {column} -o j lines"), &["line 1 has no column"]);
+        place
+            .run(format!("index --column {column} -o j lines"))
+            .code(2)
+            .stderr(contains("line 1 has no column"));
     }
+    assert!(!place.path("j").exists());
     // What is not an index is not replaced, such as the first of `-o *.log`.
     for output in ["b.log", "filter", "c.log"] {
         let text = format!("{output}: is not an index, or was cut short (remove it, or name another file)");
@@ -275,6 +275,51 @@ fn files_that_cannot_be_read_leave_the_index() {
     place.write("damaged", &index[8..]);
     place.refuses("index --words -o damaged b.log", &["damaged: "]);
     assert!(place.read("i") == index);
+}
+
+/// One bad file does not cost the index. It possibly has every word, until it can be read.
+#[test]
+fn files_that_cannot_be_read_are_always_found() {
+    let place = Place::new();
+    write(&place, "good", "ant\n", 60);
+    write(&place, "cut.gz", &gzip(lines(0..9999))[..9999], 60);
+    write(&place, "utf-32", b"\xff\xfe\0\0a\0\0\0", 60);
+    write(&place, "lines", "ant\n", 60);
+    place.run("build -q -o filter lines").success();
+    write(&place, "locked", "bee", 60);
+    fs::set_permissions(place.path("locked"), fs::Permissions::from_mode(0o0)).unwrap();
+    place.sh("mkfifo pipe").success();
+    let can_be_locked = File::open(place.path("locked")).is_err();
+    let index = "index --words -o i good cut.gz utf-32 filter missing locked pipe";
+    let noted = stderr(&place.run(index).code(2).stdout(""));
+    for text in [
+        "cut.gz: cannot be decompressed: ",
+        "utf-32: is UTF-32",
+        "filter: a filter, not lines (",
+        "missing: No such file or directory (check the path)",
+        "pipe: not a regular file, so nothing tells if it changes (omit it)",
+    ] {
+        assert!(noted.contains(text), "{noted}");
+    }
+    assert!(!can_be_locked || noted.contains("locked: Permission denied (change its mode"), "{noted}");
+    let n_read = if can_be_locked { "1 read, 6 not read" } else { "2 read, 5 not read" };
+    assert!(noted.contains(&format!("i: 6 files ({n_read})")), "{noted}");
+    let locked = if can_be_locked { "locked " } else { "" };
+    let unread = format!("cut.gz filter {locked}missing utf-32");
+    finds(&place, "i nobody", &unread);
+    finds(&place, "i ant", &unread.replace("filter", "filter good"));
+    let (n, text) = (
+        4 + usize::from(can_be_locked),
+        "could not be read when indexed, and may have any KEY (see `bloomline info --files`)",
+    );
+    place.run("find i nobody").stderr(contains(format!("i: {n} files {text}")));
+    // They are tried again.
+    write(&place, "cut.gz", gzip("bee"), 60);
+    place.remove("utf-32");
+    fs::set_permissions(place.path("locked"), fs::Permissions::from_mode(0o600)).unwrap();
+    let noted = stderr(&place.run("index --words -o i good cut.gz locked --drop").code(0));
+    assert!(noted.ends_with("FPR 0.1%\n") && !noted.contains("not read"), "{noted}");
+    finds(&place, "i bee", "cut.gz locked");
 }
 
 #[test]
@@ -299,10 +344,7 @@ fn names_are_as_given() {
     // A newline would make two names of one.
     write(&place, "new\nline", "bee\n", 60);
     place.run("index -q -o k 'new\nline' a").success();
-    place.refuses(
-        "find k bee",
-        &["k: the name \"new\\nline\" has a newline (give -0, and also to what reads"],
-    );
+    place.refuses("find k bee", &["\"new\\nline\": has a newline (give -0, and also to what reads"]);
     place.run("find -0 k bee").success().stdout("new\nline\0");
     finds(&place, "k ant", "a");
 }
@@ -332,8 +374,9 @@ fn other_commands_say_what_an_index_is_for() {
     let fields = [
         ("kind", json!("index")),
         ("files", json!(3)),
-        ("known_keys", json!(12)),
-        ("key_options", json!("words")),
+        ("known_keys", json!(21)),
+        ("key_options", json!("words 2")),
+        ("folders", json!([])),
         ("requested_false_positive_rate", json!(1e-7)),
         ("is_intact", json!(true)),
         ("bytes", json!(place.read("i").len())),
@@ -345,7 +388,7 @@ fn other_commands_say_what_an_index_is_for() {
     assert!(info.as_object().unwrap().keys().all(|field| help.contains(field.as_str())), "{info}");
     let text = place.prints("info i");
     for text_of in
-        ["files            3 in ", "key options      words\n", "distinct keys    12 in all files\n"]
+        ["files            3 in ", "key options      words 2\n", "distinct keys    21 in all files\n"]
     {
         assert!(text.contains(text_of), "{text}");
     }
@@ -397,6 +440,7 @@ fn an_index_appears_whole_or_not_at_all() {
     let place = Place::new();
     write(&place, "a", lines(0..100_000), 60);
     write(&place, "b", lines(0..9), 60);
+    settle();
     place.run("index -q -o i b").success();
     let (old, b) = (place.read("i"), ["a", "b", "i"]);
     place.run("index -q -o j a b").success();
@@ -434,6 +478,7 @@ fn threads_and_the_order_of_files_do_not_matter() {
     let sizes = [1, 30_000, 9, 0, 5000, 300, 301, 77, 12_000, 2];
     let names: Vec<_> = (0..sizes.len()).map(|i| format!("f{i}")).collect();
     names.iter().zip(sizes).for_each(|(name, n)| write(&place, name, lines(0..n), 60));
+    settle();
     place.run(format!("index -q -o i {}", names.join(" "))).success();
     let mut reversed = names.clone();
     reversed.reverse();
@@ -517,4 +562,133 @@ fn keys_that_no_file_can_have_are_errors() {
         .code(2)
         .stderr(contains("(give the column by its number)"));
     assert!(!place.path("j").exists());
+}
+
+#[test]
+fn a_list_that_ends_early_drops_nothing() {
+    let place = logs();
+    let text =
+        "i: 1 file of it is there but not named, such as c.log (name all as before, or give --add or --drop)";
+    write(&place, "d.log", "dog", 60);
+    place.refuses("index --words -o i a.log.gz b.log d.log", &[text]);
+    // A file of the index that is not named is still as it was read.
+    write(&place, "c.log", "cat", 60);
+    says(&place, "index --words --add -o i d.log", "i: 4 files (1 read), ");
+    finds(&place, "i dog", "d.log");
+    finds(&place, "i PUT", "a.log.gz");
+    finds(&place, "i cat", "");
+    says(&place, "index --words --drop -o i d.log", "i: 1 file (0 read, 3 dropped), 1 word, ");
+    place.refuses("index --words --drop --add -o i d.log", &["cannot be used with"]);
+    // In batches, as of xargs.
+    place.sh("printf '%s\\0' a.log.gz b.log c.log | xargs -0 -n 1 $b index -q --add --words -o j").success();
+    finds(&place, "--any j PUT bob cat", "a.log.gz b.log c.log");
+}
+
+#[test]
+fn folders_are_walked() {
+    let place = Place::new();
+    for folder in ["logs/sub/.hidden", "logs/.hidden", "other"] {
+        fs::create_dir_all(place.path(folder)).unwrap();
+    }
+    for name in ["logs/a", "logs/sub/b", "logs/.c", "logs/.hidden/d", "logs/sub/.hidden/e", "other/f"] {
+        write(&place, name, "ant", 60);
+    }
+    place.sh("ln -s ../other logs/link; ln -s ../other/f logs/file; mkfifo logs/pipe").success();
+    let index = "index --words -o logs/i logs";
+    says(&place, index, "logs/i: 2 files (2 read), 2 words, ");
+    finds(&place, "logs/i ant", "logs/a logs/sub/b");
+    says(&place, index, "(0 read)");
+    assert_eq!(place.json("info --json logs/i")["folders"], json!(["logs/"]));
+    // By the folder, as it is named.
+    says(&place, "index --words -o j logs/ other logs/.c", "j: 4 files (4 read)");
+    finds(&place, "j ant", "logs/.c logs/a logs/sub/b other/f");
+    write(&place, "logs/sub/g", "bee", 60);
+    place.remove("logs/a");
+    says(&place, index, "logs/i: 2 files (1 read, 1 dropped)");
+    finds(&place, "logs/i bee", "logs/sub/g");
+    // A link in its place is left out.
+    place.sh("mv logs/sub/b other/b; ln -s ../../other/b logs/sub/b").success();
+    says(&place, index, "logs/i: 1 file (0 read, 1 dropped)");
+    place.sh("mv other/b logs/sub/b").success();
+    says(&place, index, "logs/i: 2 files (1 read)");
+    // What cannot be listed is not dropped.
+    fs::set_permissions(place.path("logs/sub"), fs::Permissions::from_mode(0o0)).unwrap();
+    if fs::read_dir(place.path("logs/sub")).is_err() {
+        place.run(index).code(2).stderr(contains("logs/sub: Permission denied (change its mode"));
+        finds(&place, "logs/i nobody", "logs/sub logs/sub/b logs/sub/g");
+        let text = "logs/sub: Permission denied";
+        place.run("find --or-changed logs/i nobody").success().stderr(contains(text));
+        // Nor is what was never listed.
+        place.run("index --words -o k logs").code(2);
+        finds(&place, "k nobody", "logs/sub");
+    }
+    fs::set_permissions(place.path("logs/sub"), fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+/// `mv s.2 s.3; mv s.1 s.2`, of equal sizes and times.
+#[test]
+fn renamed_files_are_read_again() {
+    let place = Place::new();
+    let time = SystemTime::now() - Duration::from_secs(60);
+    for (name, text) in [("s.1", "ant"), ("s.2", "bee"), ("s.3", "cat")] {
+        let path = place.write(name, text);
+        File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+    }
+    let index = "index --words --fpr 1e-7 -o i s.1 s.2 s.3";
+    says(&place, index, "(3 read)");
+    place.sh("mv s.2 s.3 && mv s.1 s.2").success();
+    says(&place, index, "i: 2 files (2 read, 1 dropped)");
+    finds(&place, "i ant", "s.2");
+    finds(&place, "i bee", "s.3");
+    // Of the same inode, size and time.
+    place.sh("printf cow >new; touch -r s.3 new; cp -p new s.3").success();
+    says(&place, "index --words -o i s.2 s.3", "(1 read)");
+    finds(&place, "i cow", "s.3");
+}
+
+/// What was a file is a folder or a link now, and what was a folder is gone or back.
+#[test]
+fn files_and_folders_change_places() {
+    let place = Place::new();
+    fs::create_dir_all(place.path("d")).unwrap();
+    for name in ["d/x", "d/y", "z"] {
+        write(&place, name, "ant", 60);
+    }
+    let index = "index --words -o i d/ z";
+    says(&place, index, "i: 3 files (3 read)");
+    place.sh("rm d/x; mkdir d/x; mv d/y d/x/y; ln -s x/y d/y").success();
+    says(&place, index, "i: 2 files (1 read, 2 dropped)");
+    finds(&place, "i ant", "d/x/y z");
+    // As of a disk that is not mounted.
+    place.sh("mv d gone").success();
+    for _ in 0..2 {
+        place.run(index).code(2).stderr(contains("d: No such file or directory (check the path)"));
+        finds(&place, "i ant", "z");
+    }
+    place.sh("mv gone d").success();
+    place.run("find --or-changed i nobody").success().stdout("d/x/y\n");
+    says(&place, index, "i: 2 files (1 read)");
+    // A file that is named and not there stays an error.
+    place.remove("z");
+    says(&place, index, "i: 1 file (0 read, 1 dropped)");
+    for _ in 0..2 {
+        place.run(index).code(2).stderr(contains("z: No such file or directory (check the path)"));
+        finds(&place, "i nobody", "z");
+    }
+    // A folder within one.
+    write(&place, "z", "", 60);
+    says(&place, "index --words -o i d d/x z d//", "i: 2 files (1 read)");
+    write(&place, "d/x/new", "bee", 60);
+    place.run("find --or-changed i bee").success().stdout("d/x/new\n");
+}
+
+/// A log that PowerShell began and another program went on with.
+#[test]
+fn words_are_found_in_two_encodings_at_once() {
+    let place = Place::new();
+    let utf_16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+    write(&place, "a", [&utf_16("\u{feff}begun ok\r\n")[..], b"ERROR secret\r\n"].concat(), 60);
+    says(&place, "index --words --fpr 1e-7 -o i a", "i: 1 file (1 read)");
+    finds(&place, "i begun ok ERROR secret", "a");
+    place.run("index --words --fpr 1e-7 -o i a").success().stderr(contains("(0 read)"));
 }

@@ -27,7 +27,7 @@ fn the_sessions_in_the_readme() {
     let files = blocks("sh\n").last().expect("the commands that make the files");
     files.lines().for_each(|command| assert_eq!(run(command), ""));
     let sessions: Vec<_> = blocks("console\n").flat_map(|session| session.split("$ ").skip(1)).collect();
-    assert_eq!(sessions.len(), 27);
+    assert_eq!(sessions.len(), 34);
     for step in sessions {
         let (command, expected) = step.split_once('\n').unwrap_or((step, ""));
         assert_eq!(run(command).trim_end(), expected.trim_end(), "{command}");

@@ -233,6 +233,10 @@ as `bloomline build` makes it => bloomline check bank few => bloomline check f f
 with `bloomline find` => bloomline check index few => bloomline find index 10
 with `bloomline index` => bloomline find f 10 => bloomline index -q -o n ten; bloomline find n 10
 see `bloomline help index` => bloomline find index ' ' => bloomline help index; bloomline find index 10
+`bloomline info --files` => bloomline index -q -o n ten gzip; bloomline find n 10 => bloomline index -q -o n ten gzip; bloomline info --files n | grep -q 'not read .*gzip'
+--parts => echo a-b.c >w; bloomline index -q --words -o n w; bloomline find n a-b => echo a-b.c >w; bloomline index -q --words -o n w; bloomline find --parts n a-b
+give --or-changed => mkdir d; cp ten d; bloomline index -q --words -o n d; echo ant >d/new; bloomline find n ant => mkdir d; cp ten d; bloomline index -q --words -o n d; echo ant >d/new; bloomline find --or-changed n ant
+give --add or --drop => bloomline index -q --words -o index few => bloomline index -q --words -o index few --add && bloomline index -q --words -o index few --drop
 give -0 => bloomline find newline 10 => bloomline find -0 newline 10
 omit --fpr => bloomline index --words --fpr 1% -o index ten => bloomline index --words -o index ten
 omit --plot => bloomline info --plot p.svg g => bloomline info g
@@ -282,7 +286,7 @@ const PREPARED: &str = "seq 10 99 >ten; bloomline dedup -q --state g few; blooml
     yes user=ant | head -n 9 | sed 's/./\\x0&/g;s/$/\\x0/' >be";
 
 /// These have a test of their own.
-const OTHERS: [&str; 10] = [
+const OTHERS: [&str; 11] = [
     "`{}`",                        // above
     "raise --fpr to {",            // above
     "`{command}`",                 // above
@@ -293,6 +297,7 @@ const OTHERS: [&str; 10] = [
     " --delimiter '",              // after --csv
     "omit --no-wait",              // dedup.rs
     "for --dropped and --summary", // names two files
+    "```",                         // words.rs, of docs/format.md
 ];
 
 /// A new error that suggests `grow` needs a test above.

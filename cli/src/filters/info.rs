@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Error, Result, ensure};
 use bloomline::bank::{BankView, IndexView};
@@ -10,8 +11,9 @@ use bloomline::{BloomFilter, BloomView, KeyEstimate, StandaloneFooter};
 use bloomline_chart::{Axis, Chart, Line, ORANGE};
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use crate::files::{is_folder, state};
 use crate::filter_file::{Content, FilterFile};
 use crate::filters::chart::{self, svg};
 use crate::input::KeyRule;
@@ -26,6 +28,10 @@ Recognises the files that bloomline and its library write. Each file is
 read whole to verify its checksum. A file that is missing or damaged is
 reported on standard error, and the others are described; the exit
 status is then 2. With `--plot -`, only the chart is printed.
+
+With --files, also lists the files of an index, with their sizes, times of the
+last change, numbers of distinct keys, and states: as indexed, changed, gone, or
+not read, so that they possibly have every key.
 
 With --json, each file has an object. Its fields depend on the kind:
   all              file, bytes, kind, is_intact
@@ -42,7 +48,10 @@ With --json, each file has an object. Its fields depend on the kind:
                    initial_capacity, requested_false_positive_rate
   bank             blocks (of each slot), slots, known_keys (of each)
   index            files, banks, key_options, known_keys (of each file, in
-                   sum), requested_false_positive_rate
+                   sum), folders (of which all files are in it),
+                   requested_false_positive_rate; with --files, listed, an
+                   array of objects of file, size, modified (in nanoseconds
+                   since 1970), keys and state
   state            modules, blocks, keys, capacity, is_growing,
                    key_options (null if not recorded),
                    requested_false_positive_rate; if it grows, filters
@@ -61,6 +70,9 @@ pub struct Arguments {
     /// Print as JSON, one object per file
     #[arg(long)]
     json: bool,
+    /// List the files of an index
+    #[arg(long)]
+    files: bool,
     /// Plot how full the blocks are, and the model
     #[arg(long, value_name = "FILE.svg", value_parser = PathBufValueParser::new().try_map(svg))]
     plot: Option<PathBuf>,
@@ -98,7 +110,7 @@ fn describe(
     is_first: &mut bool,
     printer: &mut Printer,
 ) -> Result<Option<Error>> {
-    let about = match About::new(file) {
+    let about = match About::new(file, arguments.files) {
         Ok(about) => about,
         Err(error) => return Ok(Some(error)),
     };
@@ -130,6 +142,9 @@ fn describe(
 #[derive(Default)]
 struct About<'a> {
     rows: Vec<(&'static str, String)>,
+    /// Whether the files of an index are wanted, and a line for each.
+    lists_files: bool,
+    list: String,
     json: Map<String, Value>,
     /// What is wrong with a file, although it can be described.
     damage: Option<Error>,
@@ -142,8 +157,9 @@ struct About<'a> {
 }
 
 impl<'a> About<'a> {
-    fn new(file: &'a FilterFile) -> Result<Self> {
-        let (mut about, content, bytes) = (Self::default(), file.content()?, file.bytes());
+    fn new(file: &'a FilterFile, lists_files: bool) -> Result<Self> {
+        let (content, bytes) = (file.content()?, file.bytes());
+        let mut about = Self { lists_files, ..Self::default() };
         about.set("file", &*file.name);
         about.set("bytes", bytes.len());
         about.damage = file.verify(&content).err();
@@ -304,7 +320,11 @@ impl<'a> About<'a> {
 
     fn index(&mut self, index: &IndexView<'_>) {
         let footer = index.footer();
-        let (files, banks) = (footer.files(), footer.ranges(0).count());
+        let name = |file| footer.name(file).unwrap_or_default();
+        let (folders, listed): (Vec<_>, Vec<_>) =
+            (0..footer.files()).partition(|&file| is_folder(name(file)));
+        let folders: Vec<_> = folders.into_iter().map(|file| String::from_utf8_lossy(name(file))).collect();
+        let (files, banks) = (listed.len(), footer.ranges(0).count());
         self.fact(
             "files",
             format!("{} in {}", grouped(files as u64), counted(banks as u64, "bank")),
@@ -312,14 +332,42 @@ impl<'a> About<'a> {
             files,
         );
         self.set("banks", banks);
+        if !folders.is_empty() {
+            self.row("folders", folders.join(" "));
+        }
+        self.set("folders", folders);
         self.fact("key options", footer.rule().into(), "key_options", footer.rule());
         let keys: Option<u64> =
-            (0..files).try_fold(0_u64, |sum, file| sum.checked_add(index.known_keys(file)?));
+            listed.iter().try_fold(0_u64, |sum, &file| sum.checked_add(index.known_keys(file)?));
         let text =
             keys.map_or("not known of all files".into(), |keys| format!("{} in all files", grouped(keys)));
         self.fact("distinct keys", text, "known_keys", keys);
+        if self.lists_files {
+            self.list(index, &listed);
+        }
         self.checksum();
         self.requested_fpr(footer.fpr());
+    }
+
+    fn list(&mut self, index: &IndexView<'_>, files: &[usize]) {
+        let mut listed = Vec::new();
+        self.list = format!("\n{:>15} {:20} {:>11} {:10} {}\n", "size", "modified", "keys", "state", "file");
+        for &file in files {
+            let version = index.version(file).unwrap_or_default();
+            let name = String::from_utf8_lossy(index.footer().name(file).unwrap_or_default());
+            let (keys, state) = (index.known_keys(file), state(index, file).name());
+            let modified = version.modified;
+            listed.push(json!({
+                "file": name, "size": version.size, "modified": modified, "keys": keys, "state": state,
+            }));
+            let [size, keys] = [Some(version.size), keys].map(|n| n.map_or("?".into(), grouped));
+            self.list += &format!(
+                "{size:>15} {:20} {keys:>11} {state:10} {}\n",
+                modified.and_then(date).unwrap_or("?".into()),
+                name.escape_debug()
+            );
+        }
+        self.set("listed", listed);
     }
 
     fn shape(&mut self, size: String, k: u32) {
@@ -381,8 +429,15 @@ impl<'a> About<'a> {
         if json {
             return format!("{:#}\n", Value::from(self.json.clone()));
         }
-        self.rows.iter().map(|(name, text)| format!("{name:17}{text}\n")).collect()
+        let rows: String = self.rows.iter().map(|(name, text)| format!("{name:17}{text}\n")).collect();
+        rows + &self.list
     }
+}
+
+/// A time in nanoseconds since 1970, of which text has dates to the year 9999.
+fn date(nanoseconds: i64) -> Option<String> {
+    let time = UNIX_EPOCH + Duration::from_nanos(nanoseconds.try_into().ok()?);
+    Some(humantime::format_rfc3339_seconds(time).to_string())
 }
 
 const BLOCK_BITS: usize = 512;

@@ -2,24 +2,28 @@
 #![forbid(unsafe_code)]
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
-use std::fs::{self, Metadata};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::io::{BufWriter, ErrorKind, Seek};
+use std::io::{self, BufWriter, Seek};
+use std::mem;
 use std::num::NonZero;
+use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use bloomline::bank::{FileVersion, IndexBuilder, IndexView};
 use bloomline::{FilterBuilder, StandaloneKind};
 use clap::Args;
+use walkdir::DirEntry;
 
+use crate::files::{folder_name, is_folder, is_gone, is_same, is_unread, trimmed, version, walk};
 use crate::filter_file::{Content, FilterFile};
-use crate::guard::Output;
-use crate::input::{Input, is_stdin};
+use crate::guard::{Output, is_filter};
+use crate::input::{Input, Utf16, WORDS, is_outdated, is_stdin, path_of};
 use crate::keys::{Keys, Notes, in_threads};
 use crate::numbers::{self, counted, grouped, percent, size};
 use crate::output::{io_error, is_stream, note};
@@ -30,60 +34,87 @@ use crate::signals::lock;
 #[derive(Args)]
 #[command(after_long_help = "\
 The index has a filter of each file's keys, and `bloomline find` prints the
-files that possibly have a key. With --words, keys are the words of files: the
-longest runs of ASCII letters, digits, _, ., - and bytes above 127, without .
-and - at their ends. So IPv4 addresses, host names, UUIDs, numbers and dates
-are one word each, and bob@example.com, 10.0.0.1:80 and key=value are two. Case
-counts. Escapes are not decoded, so \\nERROR in JSON has the word nERROR. Without
---words, keys are lines, or their --column.
+files that possibly have a key. Without --words, keys are lines, or their
+--column.
+
+With --words, keys are the words of files: longest runs of letters, digits, _, .
+and -, and their parts between . and -. So an IPv4, IPv6 or MAC address, a host
+name, a UUID, a number or a date is one word, but bob@example.com, 10.0.0.1:80
+and key=value are two. NullPointerException is found in
+java.lang.NullPointerException. Colours of terminals are left out, and UTF-16 is
+converted. Case counts, unless you give --ignore-case. Escapes are not decoded,
+so \\nERROR in JSON has the word nERROR.
+
+A folder stands for all of its files and those of its folders. Hidden files and
+links are left out, unless you name them, and so are indexes and filters. `find`
+prints names as you give them here, so in a cron job, name folders by absolute
+paths.
 
 Given again, the command reads only files that are new or have changed, by
-their size and modification time, and drops those that are not named any more
-or do not exist any more. So name all files each time. A file that is replaced
-by one of the same size and modification time is not noticed. Files that were
-changed less than two seconds before they were read are read again, because
-they could have been changed again in the same tick of the clock.
+their size, times and inode, and drops those that do not exist any more. So name
+all files or folders each time, by the same paths. If files that exist and are
+in the index are not named, that is an error: give --add to keep them, or --drop
+to drop them. A file that was changed less than two seconds before it was read
+is read again, because it could have changed again in the same tick of the
+clock.
+
+A file that cannot be read is reported, and the exit status is then 2. `find`
+always prints this file, because it possibly has every key. The next run tries
+to read it again.
 
 The index records --fpr and the options of keys. Other values than recorded
-are an error.
-
-If a file cannot be read, nothing is written. The index appears whole or not at
-all. Memory is up to twice the index, and some 30 bytes for each distinct key
-of the files that are being read. Each core reads one file at a time.
+are an error. The index appears whole or not at all. The command needs up to
+twice the memory of the index, and some 30 bytes for each distinct key of the
+files that it is reading. Each core reads one file at a time.
 
 Examples:
-  bloomline index --words -o logs.index logs/*.gz
+  bloomline index --words -o logs.index logs
   find logs -name '*.gz' -print0 |
     bloomline index --words -o logs.index --files0-from -
   bloomline index --csv --column user -o users.index events-*.csv.zst")]
 pub struct Arguments {
     #[command(flatten)]
     output: Output,
-    /// Keys are the words of files, instead of their lines
+    /// Keys are the words of files, not their lines
     #[arg(long, conflicts_with_all = ["null", "length", "crlf", "integers", "column", "csv"])]
     words: bool,
-    /// Largest share of the files without a key that `find` prints too [default: 0.1%]
+    /// Find ASCII letters in upper and lower case
+    #[arg(long, requires = "words")]
+    ignore_case: bool,
+    /// Of the files without a key, the largest share that `find` prints [default: 0.1%]
     #[arg(long, value_name = "FPR", value_parser = numbers::share, allow_negative_numbers = true)]
     fpr: Option<f64>,
+    /// Keep files of the index that are not named
+    #[arg(long, conflicts_with = "drop")]
+    add: bool,
+    /// Drop files from the index that are not named
+    #[arg(long)]
+    drop: bool,
     #[command(flatten)]
     input: Input,
 }
 
-/// A file that is there.
+/// A file that exists, or that cannot be read.
 struct Source {
     /// Index among the files of the input.
     file: usize,
     version: FileVersion,
     /// Its number in the old index if it has not changed since.
     unchanged: Option<usize>,
+    /// Whether it is already known that it cannot be read.
+    unread: bool,
 }
 
 type Old<'a> = IndexView<'a>;
 
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let Arguments { words, ignore_case, .. } = *arguments;
     let Output { path, quiet, .. } = &arguments.output;
-    let mut input = Input { words: arguments.words, decodes: true, ..arguments.input.resolve()? };
-    let (name, rule) = (path.display(), input.recorded());
+    let name = path.display();
+    let mut input = Input { words, ignore_case, utf_16: Utf16::Decoded, ..arguments.input.resolve()? };
+    let is_named = arguments.input.files0_from.is_some() || !arguments.input.files.is_empty();
+    ensure!(is_named && !input.files.is_empty(), "{name}: no file was named (name files, or their folder)");
+    let rule = input.recorded();
     ensure!(!input.has(path), "{name}: is an input, and the index would replace it (choose another output)");
     if let Some(file) = input.files.iter().position(|file| is_stdin(file)) {
         bail!("{}: has no name to be found by (name files)", input.name(file));
@@ -92,32 +123,44 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         Input::of_recorded(&rule).is_some(),
         "{rule}: the index could not record this (give the column by its number)"
     );
-    input.files.sort_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
-    input.files.dedup_by(|one, other| one.as_os_str() == other.as_os_str());
     // Locked until the end if it is there, because it is read and then replaced.
     let output = arguments.output.create([path])?;
     let old_file = (path.exists() && !is_stream(path)).then(|| FilterFile::open(path)).transpose()?;
     let old = old_file.as_ref().map(|file| old_index(file, arguments.fpr, &rule)).transpose()?;
     let fpr = old.as_ref().map(|old| old.footer().fpr()).or(arguments.fpr).unwrap_or(0.001);
-    let builder = IndexBuilder::with_fpr(fpr)?.with_rule(&rule)?;
-    let (sources, gone) = sources(&input, old.as_ref())?;
-    if let (true, Some(old)) = (sources.is_empty(), &old) {
-        let n = old.footer().files();
-        ensure!(
-            n == 0,
-            "{name}: none of its {} is there (remove it if this is meant)",
-            counted(n as u64, "file")
-        );
-    }
-    let (n_files, n_read) =
-        (sources.len(), sources.iter().filter(|source| source.unchanged.is_none()).count());
-    let (keys, n_bytes) = match &old_file {
-        Some(file) if n_read == 0 && gone == 0 => {
-            let keys = old.iter().flat_map(|old| (0..n_files).filter_map(|file| old.known_keys(file)));
-            (keys.fold(0, u64::saturating_add), Some(file.bytes().len() as u64))
+    let mut builder = IndexBuilder::with_fpr(fpr)?.with_rule(&rule)?;
+    let mut listed = Listed::new(mem::take(&mut input.files));
+    let sources = listed.sources(&mut input, old.as_ref(), arguments, &name.to_string())?;
+    let Listed { folders, failed, n_gone, .. } = listed;
+    ensure!(
+        !sources.is_empty() || !failed.is_empty(),
+        "{name}: no file was found (name files, or their folder)"
+    );
+    let n_files = sources.len();
+    let n_unchanged = sources.iter().filter(|source| source.unchanged.is_some()).count();
+    let mut n_read = 0;
+    let (keys, n_bytes, unread) = match (&old, &old_file) {
+        (Some(old), Some(file))
+            if n_unchanged == n_files && n_gone == 0 && failed.is_empty() && folders == folders_of(old) =>
+        {
+            let keys = (0..old.footer().files()).filter_map(|file| old.known_keys(file));
+            (keys.fold(0, u64::saturating_add), Some(file.bytes().len() as u64), failed)
         }
         _ => {
-            let Made { builder, keys, notes } = make(builder, sources, &input, old.as_ref(), *quiet)?;
+            for folder in &folders {
+                let no_keys = builder.filter_builder().finish()?;
+                builder.insert(folder, FileVersion::default(), no_keys)?;
+            }
+            let Made { builder, n_read: read, keys, notes, mut unread } =
+                make(builder, sources, &input, old.as_ref(), *quiet)?;
+            n_read = read;
+            unread.extend(failed);
+            if n_read + n_unchanged == 0
+                && let Some((_, last)) = unread.pop_last()
+            {
+                unread.values().for_each(|error| note(format_args!("{error:#}")));
+                return Err(last);
+            }
             if !quiet {
                 notes.print(&input);
             }
@@ -127,24 +170,29 @@ pub fn run(arguments: &Arguments) -> Result<()> {
                 n_bytes = file.stream_position().ok(); // a pipe has none
                 Ok(())
             })?;
-            (keys, n_bytes)
+            (keys, n_bytes, unread)
         }
     };
+    unread.values().for_each(|error| note(format_args!("{error:#}")));
     if !quiet {
-        let gone = if gone > 0 { format!(", {} dropped", grouped(gone as u64)) } else { String::new() };
+        let count = |n: usize, what: &str| {
+            if n > 0 { format!(", {} {what}", grouped(n as u64)) } else { String::new() }
+        };
         note(format_args!(
-            "{name}: {} ({} read{gone}), {}, {}FPR {}",
+            "{name}: {} ({} read{}{}), {}, {}FPR {}",
             counted(n_files as u64, "file"),
             grouped(n_read as u64),
-            counted(keys, "key"),
+            count(n_gone, "dropped"),
+            count(unread.len(), "not read"),
+            counted(keys, input.unit()),
             n_bytes.map_or(String::new(), |bytes| size(bytes) + ", "),
             percent(fpr)
         ));
     }
-    Ok(())
+    Ok(if unread.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
 
-/// The index that is to be updated.
+/// The index to update.
 fn old_index<'a>(file: &'a FilterFile, fpr: Option<f64>, rule: &str) -> Result<Old<'a>> {
     let name = &file.name;
     ensure!(
@@ -154,67 +202,168 @@ fn old_index<'a>(file: &'a FilterFile, fpr: Option<f64>, rule: &str) -> Result<O
     let Content::Index(old) = file.verified()? else { unreachable!("of this kind") };
     let (theirs, recorded) = (old.footer().rule(), percent(old.footer().fpr()));
     ensure!(
+        !is_outdated(theirs),
+        "{name}: made by an earlier definition of words (remove it to make it again)"
+    );
+    // Without the number of the definition, which no option has.
+    let [is, asked] = [theirs, rule].map(|rule| rule.replacen(WORDS, "words", 1));
+    ensure!(
         theirs == rule,
-        "{name}: made of {theirs}, not of {rule} (give the same options, or remove it to read all files again)"
+        "{name}: made of {is}, not of {asked} (give the same options, or remove it to make it again)"
     );
     if let Some(fpr) = fpr.map(percent).filter(|fpr| *fpr != recorded) {
-        bail!(
-            "{name}: made for an FPR of {recorded}, not {fpr} (omit --fpr, or remove it to read all files again)"
-        );
+        bail!("{name}: made for an FPR of {recorded}, not {fpr} (omit --fpr, or remove it to make it again)");
     }
     Ok(old)
 }
 
-/// The files that are there, and how many others the old index has.
-fn sources(input: &Input, old: Option<&Old>) -> Result<(Vec<Source>, usize)> {
-    let footer = old.map(IndexView::footer);
-    let names = footer.iter().flat_map(|footer| (0..footer.files()).map(|file| (footer.name(file), file)));
-    let (mut left, mut sources): (HashMap<_, _>, _) = (names.collect(), Vec::new());
-    for (file, path) in input.files.iter().enumerate() {
-        let (name, now) = (path.as_os_str().as_encoded_bytes(), SystemTime::now());
-        let metadata = match fs::metadata(path) {
-            // It has gone, and is not taken from those that are left.
-            Err(error) if error.kind() == ErrorKind::NotFound && left.contains_key(&Some(name)) => continue,
-            Ok(found) if found.is_dir() => Err(ErrorKind::IsADirectory.into()),
-            found => found,
-        };
-        let metadata = metadata.map_err(|error| io_error(path.display(), &error))?;
-        ensure!(
-            metadata.is_file(),
-            "{}: not a regular file, so nothing tells if it changes (omit it)",
-            path.display()
-        );
-        let version = version(&metadata, now);
-        let is_same = |file: &usize| {
-            version.modified.is_some() && old.is_some_and(|old| old.version(*file) == Some(version))
-        };
-        sources.push(Source { file, version, unchanged: left.remove(&Some(name)).filter(is_same) });
-    }
-    Ok((sources, left.len()))
+fn folders_of(old: &Old) -> BTreeSet<Vec<u8>> {
+    let names = (0..old.footer().files()).filter_map(|file| old.footer().name(file));
+    names.filter(|name| is_folder(name)).map(<[u8]>::to_vec).collect()
 }
 
-/// What tells whether a file has changed since it was read, found before it is read. It has no time if the file could
-/// change again unnoticed.
-fn version(metadata: &Metadata, now: SystemTime) -> FileVersion {
-    // Of all file systems in use, FAT has the coarsest clock.
-    const TICK: Duration = Duration::from_secs(2);
-    let settled =
-        metadata.modified().ok().filter(|modified| now.duration_since(*modified).is_ok_and(|age| age > TICK));
-    let nanoseconds = settled.and_then(|modified| match modified.duration_since(UNIX_EPOCH) {
-        Ok(after) => i64::try_from(after.as_nanos()).ok(),
-        Err(before) => i64::try_from(before.duration().as_nanos()).ok().map(|before| -before),
-    });
-    FileVersion::new(metadata.len(), nanoseconds)
+/// A file that was named or found in a folder.
+struct Found {
+    version: io::Result<FileVersion>,
+    is_named: bool,
+}
+
+/// The files that were named, and the files of folders that were named.
+#[derive(Default)]
+struct Listed {
+    files: BTreeMap<PathBuf, Found>,
+    folders: BTreeSet<Vec<u8>>,
+    /// Why files and folders cannot be listed.
+    failed: BTreeMap<PathBuf, Error>,
+    /// Files of the old index that do not exist any more, or are dropped.
+    n_gone: usize,
+}
+
+impl Listed {
+    fn new(named: Vec<PathBuf>) -> Self {
+        let mut listed = Self::default();
+        for path in named {
+            match fs::metadata(&path) {
+                Ok(metadata) if metadata.is_dir() => {
+                    let path = trimmed(&path);
+                    listed.folders.insert(folder_name(&path));
+                    let add = |entry: DirEntry| {
+                        let version =
+                            entry.metadata().map(|metadata| version(&metadata)).map_err(io::Error::from);
+                        let found = Found { version, is_named: false };
+                        listed.files.entry(entry.into_path()).or_insert(found);
+                    };
+                    let mut unlisted = Vec::new();
+                    walk(&path, add, |path, error| unlisted.push((path, error)));
+                    let found = |error| Found { version: Err(error), is_named: true };
+                    listed.files.extend(unlisted.into_iter().map(|(path, error)| (path, found(error))));
+                }
+                Ok(metadata) if !metadata.is_file() => {
+                    let name = path.display();
+                    let error =
+                        anyhow!("{name}: not a regular file, so nothing tells if it changes (omit it)");
+                    listed.failed.insert(path, error);
+                }
+                metadata => {
+                    let version = metadata.map(|metadata| version(&metadata));
+                    listed.files.insert(trimmed(&path), Found { version, is_named: true });
+                }
+            }
+        }
+        listed
+    }
+
+    /// The files to keep from the old index or to read. They replace the input's files, in the order of their names.
+    fn sources(
+        &mut self,
+        input: &mut Input,
+        old: Option<&Old>,
+        arguments: &Arguments,
+        name: &str,
+    ) -> Result<Vec<Source>> {
+        let footer = old.map(IndexView::footer);
+        let names = footer
+            .iter()
+            .flat_map(|footer| (0..footer.files()).filter_map(|file| Some((footer.name(file)?, file))));
+        let mut left: HashMap<&[u8], usize> = names.filter(|(name, _)| !is_folder(name)).collect();
+        let old_folders = old.map(folders_of).unwrap_or_default();
+        let was_read =
+            |number: Option<usize>| number.zip(old).is_some_and(|(file, old)| !is_unread(old, file));
+        let mut sources = Vec::new();
+        let mut add = |path, version, unchanged, unread| {
+            sources.push(Source { file: input.files.len(), version, unchanged, unread });
+            input.files.push(path);
+        };
+        for (path, Found { version, is_named }) in mem::take(&mut self.files) {
+            let number = left.remove(path.as_os_str().as_encoded_bytes());
+            match version {
+                // An index can be in the folder that it is of.
+                Ok(_) if !is_named && number.is_none() && is_filter(&path) => (),
+                Ok(version) => {
+                    let is_same = |&file: &usize| old.is_some_and(|old| is_same(old, file, version));
+                    add(path, version, number.filter(is_same), false);
+                }
+                Err(error) if is_gone(&error) && (!is_named || was_read(number)) => {
+                    self.n_gone += usize::from(number.is_some());
+                }
+                // Its files are gone, but it can come back, as what is mounted does.
+                Err(error) if is_gone(&error) && old_folders.contains(&folder_name(&path)) => {
+                    self.failed.insert(path.clone(), io_error(path.display(), &error));
+                    self.folders.insert(folder_name(&path));
+                }
+                Err(error) => {
+                    self.failed.insert(path.clone(), io_error(path.display(), &error));
+                    add(path, FileVersion::default(), None, true);
+                }
+            }
+        }
+        let mut unnamed = Vec::new();
+        for (path, number) in left.into_iter().filter_map(|(name, number)| Some((path_of(name)?, number))) {
+            let is_walked =
+                self.folders.iter().filter_map(|folder| path_of(folder)).any(|it| path.starts_with(it));
+            let is_gone = match fs::symlink_metadata(&path) {
+                // The walk of its folder leaves it out if it is a link now.
+                Ok(found) => is_walked && !found.is_file(),
+                Err(error) => is_gone(&error),
+            };
+            if is_gone {
+                self.n_gone += 1;
+            } else if self.failed.keys().any(|folder| path.starts_with(folder)) {
+                add(path, FileVersion::default(), None, true);
+            } else if arguments.add {
+                let old = old.expect("what is left is of it");
+                let version = old.version(number).unwrap_or_default();
+                add(path, version, Some(number), is_unread(old, number));
+            } else {
+                unnamed.push(path);
+            }
+        }
+        let first = unnamed.iter().min().map(|path| path.display().to_string()).unwrap_or_default();
+        let (n, verb) = (unnamed.len(), if unnamed.len() == 1 { "is" } else { "are" });
+        ensure!(
+            n == 0 || arguments.drop,
+            "{name}: {} of it {verb} there but not named, such as {first} (name all as before, or give --add or --drop)",
+            counted(n as u64, "file")
+        );
+        self.n_gone += n;
+        if arguments.add {
+            self.folders.extend(old_folders);
+        }
+        Ok(sources)
+    }
 }
 
 struct Made {
     builder: IndexBuilder,
-    /// Distinct keys of each file, in sum.
+    n_read: usize,
+    /// The sum of the numbers of distinct keys of all files.
     keys: u64,
     notes: Notes,
+    unread: BTreeMap<PathBuf, Error>,
 }
 
-/// Inserts all files. Each thread reads one at a time, the largest ones first, so that none is left alone with one.
+/// Inserts all files. Each thread reads one at a time, the largest first, so that no thread reads a large one alone at
+/// the end.
 fn make(
     builder: IndexBuilder,
     mut sources: Vec<Source>,
@@ -227,28 +376,48 @@ fn make(
     let n_bytes = to_read.map(|source| source.version.size).sum();
     let progress = Arc::new(Progress::new("indexing", Some(n_bytes), quiet));
     let (keys, next) = (builder.filter_builder(), AtomicUsize::new(0));
-    let made = Mutex::new(Made { builder, keys: 0, notes: Notes::default() });
-    let insert = |source: &Source, keys: &mut FilterBuilder| {
-        let (name, mut notes) = (input.files[source.file].as_os_str(), Notes::default());
-        let mut filter = None;
-        if let (Some(old), Some(file)) = (old, source.unchanged) {
-            filter = old.to_filter(file)?;
-        } else {
-            // The builder would keep each repeat.
-            let mut distinct = HashSet::<u64, BuildHasherDefault<Unchanged>>::default();
-            notes = Keys::of_file(input, source.file, &progress).hash(0, |hashes| {
+    let made =
+        Mutex::new(Made { builder, n_read: 0, keys: 0, notes: Notes::default(), unread: BTreeMap::new() });
+    let bytes = Input { utf_16: Utf16::Bytes, ..input.clone() };
+    let read = |source: &Source, keys: &mut FilterBuilder| {
+        // The builder would keep every repeated key.
+        let mut distinct = HashSet::<u64, BuildHasherDefault<Unchanged>>::default();
+        let mut hash = |input| {
+            Keys::of_file(input, source.file, &progress).hash(0, |hashes| {
                 distinct.extend(hashes);
                 progress.count(next.load(Relaxed) as u64, "files");
-            })?;
-            distinct.into_iter().for_each(|hash| keys.insert_hash(hash));
+            })
+        };
+        let notes = hash(input)?;
+        if notes.has_utf_16 && input.words {
+            hash(&bytes)?;
         }
-        let filter = filter.map_or_else(|| keys.finish(), Ok)?;
+        distinct.into_iter().for_each(|hash| keys.insert_hash(hash));
+        Ok(notes)
+    };
+    let insert = |source: &Source, keys: &mut FilterBuilder| {
+        let path = &input.files[source.file];
+        let (mut filter, mut version, mut unread, mut notes) = (None, source.version, None, None);
+        if source.unread {
+            version = FileVersion::default();
+        } else if let (Some(old), Some(file)) = (old, source.unchanged) {
+            filter = Some(old.to_filter(file)?.map_or_else(|| keys.finish(), Ok)?);
+        } else {
+            match read(source, keys) {
+                Ok(found) => (filter, notes) = (Some(keys.finish()?), Some(found)),
+                Err(error) => (version, unread) = (FileVersion::default(), Some(error)),
+            }
+        }
         let mut made = lock(&made);
-        made.keys = made.keys.saturating_add(filter.known_keys().unwrap_or(0));
-        made.notes.add(&notes);
-        made.builder
-            .insert(name.as_encoded_bytes(), source.version, filter)
-            .with_context(|| input.name(source.file))
+        let known = filter.as_ref().and_then(|filter| filter.known_keys());
+        made.keys = made.keys.saturating_add(known.unwrap_or(0));
+        if let Some(notes) = notes {
+            made.n_read += 1;
+            made.notes.add(&notes);
+        }
+        unread.into_iter().for_each(|error| _ = made.unread.insert(path.clone(), error));
+        let name = path.as_os_str().as_encoded_bytes();
+        made.builder.insert(name, version, filter).with_context(|| input.name(source.file))
     };
     let work = || {
         let mut keys = keys.clone();
@@ -264,7 +433,7 @@ fn make(
     Ok(made.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The hash of a hash.
+/// A hasher of hashes, which leaves them as they are.
 #[derive(Default)]
 struct Unchanged(u64);
 

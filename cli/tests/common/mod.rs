@@ -179,6 +179,11 @@ pub fn program() -> &'static str {
     env!("CARGO_BIN_EXE_bloomline")
 }
 
+/// Waits until files that were written have a time that the next change will not have.
+pub fn settle() {
+    std::thread::sleep(Duration::from_millis(150));
+}
+
 /// Lines of about 30 bytes, all different.
 pub fn lines(range: std::ops::Range<u64>) -> String {
     range.map(|i| format!("user{:020}/{i}\n", bloomline::mix(i))).collect()
