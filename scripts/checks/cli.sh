@@ -49,7 +49,7 @@ timed() {
         sed -n "$((rounds / 2 + 1))s/.*/[\"$1\",[&,$printed]]/p"
 }
 
-## index_bench                 compares finding a word by an index with zgrep and ripgrep over all files
+## index_bench                 compares finding a word by an index with zgrep, ripgrep and ugrep
 # FILES (10,000) compressed log files, with one address in five of them. Prints CPU and elapsed seconds, the fastest of 20
 # runs for `find`, and how many files were found, all from the page cache.
 index_bench() {
@@ -64,17 +64,24 @@ index_bench() {
     find logs -type f -exec touch -d '1 hour ago' {} +
     find logs -type f -print0 >list
     elapsed "zcat" xargs -0 -a list zcat | wc -c
-    elapsed "index" bloomline index --words -o logs.index --files0-from list
-    elapsed "index again" bloomline index --words -o logs.index --files0-from list
+    elapsed "index" bloomline index --words -o logs.index logs
+    elapsed "index again" bloomline index --words -o logs.index logs
+    elapsed "find nothing" bloomline find logs.index nobody
     for ((i = 0; i < 20; i++)); do
         elapsed "find" bloomline find logs.index $word 2>&1 >found
     done | sort -t, -k 2 -n | head -n 1
     wc -l <found
     du -b logs logs.index
     xargs -a found du -cb | tail -n 1
-    elapsed "find, zgrep" sh -c "bloomline find logs.index $word | xargs zgrep -l -F $word" | wc -l
+    elapsed "find, zgrep" sh -c "bloomline find logs.index $word | xargs -r zgrep -l -F $word" | wc -l
     elapsed "rg -z" rg -z -l -F $word logs | wc -l
     elapsed "zgrep" xargs -0 -a list zgrep -l -F $word | wc -l
+    # Last, because it writes into each folder.
+    if type ugrep-indexer >/dev/null 2>&1; then
+        elapsed "ugrep-indexer" ugrep-indexer -q -z logs
+        du -cb logs/._UG\#_Store | tail -n 1
+        elapsed "ugrep" ugrep --index -z -r -l -F $word logs | wc -l
+    fi
 }
 
 elapsed() { /usr/bin/time -f "$1: %U + %S s of CPU, %e s elapsed" "${@:2}"; }

@@ -39,8 +39,8 @@ impl FileIndex {
     /// bytes and decoded by os.fsdecode. All other files definitely do not have it. Raises DecodeError if the index was
     /// opened with verify=False, and the bytes that it reads are damaged.
     ///
-    /// The key is looked up as it is, whatever `rule` says. In an index of words, look up each word of a text, and keep
-    /// the files that have all of them.
+    /// The key is looked up as it is, whatever `rule` says. In an index of words, look up each run of a text, as section
+    /// 14 of docs/format.md defines it, and keep the files that have all of them.
     fn find<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let py = key.py();
         let mut found = SlotBitmap::new();

@@ -437,8 +437,8 @@ class FileIndex:
         their bytes and decoded by os.fsdecode. All other files definitely do not have it. Raises DecodeError if the
         index was opened with verify=False, and the bytes that it reads are damaged.
 
-        The key is looked up as it is, whatever `rule` says. In an index of words, look up each word of a text, and keep
-        the files that have all of them.
+        The key is looked up as it is, whatever `rule` says. In an index of words, look up each run of a text, as section
+        14 of docs/format.md defines it, and keep the files that have all of them.
         """
     def __len__(self) -> int:
         """Number of files."""
