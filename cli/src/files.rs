@@ -6,7 +6,8 @@ use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::thread;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bloomline::bank::{FileVersion, IndexView};
@@ -14,7 +15,9 @@ use walkdir::{DirEntry, WalkDir};
 
 use crate::guard::is_filter;
 use crate::input::path_of;
+use crate::keys::in_threads;
 use crate::output::{io_error, note};
+use crate::signals::lock;
 
 /// A path without slashes at its end.
 pub fn trimmed(path: &Path) -> PathBuf {
@@ -137,16 +140,22 @@ pub fn state(index: &IndexView<'_>, file: usize) -> State {
 /// The [`state`] of all files. Several threads ask for it, because a file system can be remote.
 pub fn states(index: &IndexView<'_>) -> Vec<State> {
     const THREADS: usize = 8;
-    let mut states = vec![State::Changed; index.footer().files()];
-    let n = states.len().div_ceil(THREADS).max(1);
-    thread::scope(|scope| {
-        for (i, part) in states.chunks_mut(n).enumerate() {
-            let fill =
-                move || part.iter_mut().zip(i * n..).for_each(|(found, file)| *found = state(index, file));
-            scope.spawn(fill);
+    const AT_ONCE: usize = 256;
+    let (n, next) = (index.footer().files(), AtomicUsize::new(0));
+    let states = Mutex::new(vec![State::Changed; n]);
+    let work = || {
+        loop {
+            let first = next.fetch_add(AT_ONCE, Relaxed);
+            if first >= n {
+                return Ok::<_, ((), _)>(());
+            }
+            let found: Vec<_> = (first..n.min(first + AT_ONCE)).map(|file| state(index, file)).collect();
+            lock(&states)[first..][..found.len()].copy_from_slice(&found);
         }
-    });
-    states
+    };
+    // It returns no error.
+    let _ = in_threads(THREADS.min(n.div_ceil(AT_ONCE)), work);
+    states.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub fn is_gone(error: &io::Error) -> bool {

@@ -83,7 +83,7 @@ enum Command {
     Dedup(dedup::Arguments),
     Grow(grow::Arguments),
     #[command(mut_arg("output", |arg| arg.help("Index to write, or to update if it is there")))]
-    #[command(mut_arg("files", |arg| arg.help("Files to index, plain or compressed")))]
+    #[command(mut_arg("files", |arg| arg.help("Files to index, plain or compressed, and folders of them")))]
     #[command(mut_arg("replace_state", |arg| arg.hide(true)))]
     Index(index::Arguments),
     Find(find::Arguments),

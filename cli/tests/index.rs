@@ -388,7 +388,7 @@ fn other_commands_say_what_an_index_is_for() {
     assert!(info.as_object().unwrap().keys().all(|field| help.contains(field.as_str())), "{info}");
     let text = place.prints("info i");
     for text_of in
-        ["files            3 in ", "key options      words 2\n", "distinct keys    21 in all files\n"]
+        ["files            3 in ", "key options      words 2\n", "distinct words   21 in all files\n"]
     {
         assert!(text.contains(text_of), "{text}");
     }

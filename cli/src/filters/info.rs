@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::files::{is_folder, state};
 use crate::filter_file::{Content, FilterFile};
 use crate::filters::chart::{self, svg};
-use crate::input::KeyRule;
+use crate::input::{Input, KeyRule};
 use crate::numbers::{self, counted, grouped, percent, size};
 use crate::output::{Printer, is_same_file, note};
 use crate::state::{Filter, State};
@@ -341,7 +341,13 @@ impl<'a> About<'a> {
             listed.iter().try_fold(0_u64, |sum, &file| sum.checked_add(index.known_keys(file)?));
         let text =
             keys.map_or("not known of all files".into(), |keys| format!("{} in all files", grouped(keys)));
-        self.fact("distinct keys", text, "known_keys", keys);
+        let row = match Input::of_recorded(footer.rule()).map(|input| input.unit()) {
+            Some("word") => "distinct words",
+            Some("field") => "distinct fields",
+            Some(_) => "distinct lines",
+            None => "distinct keys",
+        };
+        self.fact(row, text, "known_keys", keys);
         if self.lists_files {
             self.list(index, &listed);
         }

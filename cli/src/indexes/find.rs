@@ -36,18 +36,18 @@ A KEY is what `bloomline index` took as a key. With --words, that is text, of
 which a file must have each word, somewhere, as a whole word. With --parts, a
 word may also be within a longer one, such as web-20 in web-20.example.com. Of a
 KEY of several words, such as a phrase, a time or a URL, only the first and the
-last may. So with --parts, no file is missed in which `grep -wF KEY` finds
-something. There are no wildcards.
+last may. So with --parts, no file in UTF-8 is missed in which `grep -wF KEY`
+finds something. There are no wildcards.
 
-If no file is found, standard error says why this could be wrong: words are
-parts of longer ones or written in other case, or files have changed since the
+If few files or none are found, standard error says what could be missed: words
+within longer ones or in another case, or files that have changed since the
 index was made. --or-changed prints changed files too, and new ones of the
 folders that `index` was given. For this, it asks the system for the time of
 each file.
 
 With --json, prints an object of index, files (the names), not_read (the names
 of those that `index` could not read), and keys, an array of objects of key and
-files.
+files. In these, bytes that are not UTF-8 are U+FFFD.
 
 Put -- before KEYs that begin with -. Exit status: 0 if a file was printed, 1 if
 none was, 2 on error.
