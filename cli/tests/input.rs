@@ -467,7 +467,7 @@ fn compressed(text: &[u8]) -> [(&'static str, Vec<u8>); 7] {
 #[test]
 fn compressed_files_are_read() {
     let place = Place::new();
-    let (text, more) = (lines(0..20_000), lines(20_000..20_100));
+    let (text, more) = (lines(0..10_000), lines(10_000..10_100));
     place.run("build -q -o none").code(0);
     for ((format, one), (_, two)) in compressed(text.as_bytes()).into_iter().zip(compressed(more.as_bytes()))
     {
@@ -477,10 +477,10 @@ fn compressed_files_are_read() {
         place.write("two", [&one[..], &empty, &two].concat());
         place.feed("dedup -q", one).success().stdout(text.clone());
         place.run("dedup -q two").success().stdout([&text[..], &more].concat());
-        place.run("check -c -v none two").success().stdout("20100\n");
+        place.run("check -c -v none two").success().stdout("10100\n");
         place.run("index -q -o i one two").success();
         place.run(format!("find i -- {}", more.lines().last().unwrap())).success().stdout("two\n");
-        place.run("build -o f two").success().stderr(contains("f: 20,100 lines"));
+        place.run("build -o f two").success().stderr(contains("f: 10,100 lines"));
     }
 }
 
@@ -496,7 +496,7 @@ fn bzip2_has_nine_sizes_of_blocks() {
     }
 }
 
-/// Wherever the file ends, and whichever byte is another.
+/// Wherever the file ends, and whichever byte is another, of one in three.
 #[test]
 fn damaged_files_are_errors() {
     let place = Place::new();
@@ -518,10 +518,10 @@ fn damaged_files_are_errors() {
         let first = if format == "bz2" { 10 } else { 6 };
         let twice = whole.repeat(2);
         assert!(build(&whole) == expected && build(&twice) == expected, "{format}");
-        for end in (first..whole.len()).chain(whole.len() + 1..twice.len()) {
+        for end in (first..whole.len()).chain(whole.len() + 1..twice.len()).step_by(3) {
             assert!(build(&twice[..end]).is_none(), "{format}: {end} of 2 * {}", whole.len());
         }
-        for at in first..whole.len() {
+        for at in (first..whole.len()).step_by(3) {
             let mut damaged = whole.clone();
             damaged[at] ^= 0x10;
             // Some bytes do not count, such as the time in gzip's header.
