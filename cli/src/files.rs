@@ -36,6 +36,12 @@ pub fn folder_name(folder: &Path) -> Vec<u8> {
     [name.strip_suffix(b"/").unwrap_or(name), b"/"].concat()
 }
 
+/// The numbers and names of an index's files and folders.
+pub fn names<'a>(index: &'a IndexView<'_>) -> impl Iterator<Item = (usize, &'a [u8])> {
+    let footer = index.footer();
+    (0..footer.files()).filter_map(|file| Some((file, footer.name(file)?)))
+}
+
 pub fn is_folder(name: &[u8]) -> bool {
     name.ends_with(b"/")
 }
@@ -126,7 +132,7 @@ pub fn is_same(index: &IndexView<'_>, file: usize, version: FileVersion) -> bool
 }
 
 /// What has become of a file.
-pub fn state(index: &IndexView<'_>, file: usize) -> State {
+fn state(index: &IndexView<'_>, file: usize) -> State {
     let name = index.footer().name(file).unwrap_or_default();
     match path_of(name).map(fs::metadata) {
         Some(Err(error)) if is_gone(&error) => State::Gone,
@@ -164,8 +170,7 @@ pub fn is_gone(error: &io::Error) -> bool {
 
 /// The files that were added to the folders of an index since. Reports what cannot be listed.
 pub fn new_files(index: &IndexView<'_>) -> BTreeSet<PathBuf> {
-    let known: HashSet<_> =
-        (0..index.footer().files()).filter_map(|file| index.footer().name(file)).collect();
+    let known: HashSet<_> = names(index).map(|(_, name)| name).collect();
     let mut new = BTreeSet::new();
     for folder in known.iter().filter(|name| is_folder(name)).filter_map(|name| path_of(name)) {
         let add = |entry: DirEntry| {

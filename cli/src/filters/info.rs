@@ -13,7 +13,7 @@ use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use serde_json::{Map, Value, json};
 
-use crate::files::{is_folder, state};
+use crate::files::{is_folder, names, states};
 use crate::filter_file::{Content, FilterFile};
 use crate::filters::chart::{self, svg};
 use crate::input::{Input, KeyRule};
@@ -320,10 +320,8 @@ impl<'a> About<'a> {
 
     fn index(&mut self, index: &IndexView<'_>) {
         let footer = index.footer();
-        let name = |file| footer.name(file).unwrap_or_default();
-        let (folders, listed): (Vec<_>, Vec<_>) =
-            (0..footer.files()).partition(|&file| is_folder(name(file)));
-        let folders: Vec<_> = folders.into_iter().map(|file| String::from_utf8_lossy(name(file))).collect();
+        let (folders, listed): (Vec<_>, Vec<_>) = names(index).partition(|(_, name)| is_folder(name));
+        let folders: Vec<_> = folders.into_iter().map(|(_, name)| String::from_utf8_lossy(name)).collect();
         let (files, banks) = (listed.len(), footer.ranges(0).count());
         self.fact(
             "files",
@@ -338,7 +336,7 @@ impl<'a> About<'a> {
         self.set("folders", folders);
         self.fact("key options", footer.rule().into(), "key_options", footer.rule());
         let keys: Option<u64> =
-            listed.iter().try_fold(0_u64, |sum, &file| sum.checked_add(index.known_keys(file)?));
+            listed.iter().try_fold(0_u64, |sum, &(file, _)| sum.checked_add(index.known_keys(file)?));
         let text =
             keys.map_or("not known of all files".into(), |keys| format!("{} in all files", grouped(keys)));
         let row = match Input::of_recorded(footer.rule()).map(|input| input.unit()) {
@@ -355,13 +353,13 @@ impl<'a> About<'a> {
         self.requested_fpr(footer.fpr());
     }
 
-    fn list(&mut self, index: &IndexView<'_>, files: &[usize]) {
-        let mut listed = Vec::new();
+    fn list(&mut self, index: &IndexView<'_>, files: &[(usize, &[u8])]) {
+        let (states, mut listed) = (states(index), Vec::new());
         self.list = format!("\n{:>15} {:20} {:>11} {:10} {}\n", "size", "modified", "keys", "state", "file");
-        for &file in files {
+        for &(file, name) in files {
             let version = index.version(file).unwrap_or_default();
-            let name = String::from_utf8_lossy(index.footer().name(file).unwrap_or_default());
-            let (keys, state) = (index.known_keys(file), state(index, file).name());
+            let name = String::from_utf8_lossy(name);
+            let (keys, state) = (index.known_keys(file), states[file].name());
             let modified = version.modified;
             listed.push(json!({
                 "file": name, "size": version.size, "modified": modified, "keys": keys, "state": state,

@@ -15,7 +15,7 @@ use bloomline::bank::{IndexView, SlotBitmap};
 use clap::Args;
 use serde_json::json;
 
-use crate::files::{State, is_folder, is_unread, new_files, states};
+use crate::files::{State, is_folder, is_unread, names, new_files, states};
 use crate::filter_file::{Content, FilterFile};
 use crate::input::{Input, is_outdated, is_stdin, name_of, text_of};
 use crate::keys::integer;
@@ -385,8 +385,7 @@ impl<'a> Searched<'a> {
                 }
             }
         }
-        let names = (0..self.index.footer().files()).filter_map(|file| self.index.footer().name(file));
-        let n_files = names.filter(|name| !is_folder(name)).count() as u64;
+        let n_files = names(&self.index).filter(|(_, name)| !is_folder(name)).count() as u64;
         let of_files = |n: u64| format!("{} of {}", grouped(n), grouped(n_files));
         match &wider[..] {
             [] => (),

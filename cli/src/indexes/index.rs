@@ -20,7 +20,7 @@ use bloomline::{FilterBuilder, StandaloneKind};
 use clap::Args;
 use walkdir::DirEntry;
 
-use crate::files::{folder_name, is_folder, is_gone, is_same, is_unread, trimmed, version, walk};
+use crate::files::{folder_name, is_folder, is_gone, is_same, is_unread, names, trimmed, version, walk};
 use crate::filter_file::{Content, FilterFile};
 use crate::guard::{Output, is_filter};
 use crate::input::{Input, Utf16, WORDS, is_outdated, is_stdin, path_of};
@@ -218,8 +218,7 @@ fn old_index<'a>(file: &'a FilterFile, fpr: Option<f64>, rule: &str) -> Result<O
 }
 
 fn folders_of(old: &Old) -> BTreeSet<Vec<u8>> {
-    let names = (0..old.footer().files()).filter_map(|file| old.footer().name(file));
-    names.filter(|name| is_folder(name)).map(<[u8]>::to_vec).collect()
+    names(old).map(|(_, name)| name).filter(|name| is_folder(name)).map(<[u8]>::to_vec).collect()
 }
 
 /// A file that was named or found in a folder.
@@ -281,11 +280,8 @@ impl Listed {
         arguments: &Arguments,
         name: &str,
     ) -> Result<Vec<Source>> {
-        let footer = old.map(IndexView::footer);
-        let names = footer
-            .iter()
-            .flat_map(|footer| (0..footer.files()).filter_map(|file| Some((footer.name(file)?, file))));
-        let mut left: HashMap<&[u8], usize> = names.filter(|(name, _)| !is_folder(name)).collect();
+        let old_files = old.into_iter().flat_map(names).filter(|(_, name)| !is_folder(name));
+        let mut left: HashMap<&[u8], usize> = old_files.map(|(file, name)| (name, file)).collect();
         let old_folders = old.map(folders_of).unwrap_or_default();
         let was_read =
             |number: Option<usize>| number.zip(old).is_some_and(|(file, old)| !is_unread(old, file));
@@ -317,18 +313,17 @@ impl Listed {
                 }
             }
         }
+        let walked: Vec<_> = self.folders.iter().filter_map(|folder| path_of(folder)).collect();
         let mut unnamed = Vec::new();
         for (path, number) in left.into_iter().filter_map(|(name, number)| Some((path_of(name)?, number))) {
-            let is_walked =
-                self.folders.iter().filter_map(|folder| path_of(folder)).any(|it| path.starts_with(it));
             let is_gone = match fs::symlink_metadata(&path) {
                 // The walk of its folder leaves it out if it is a link now.
-                Ok(found) => is_walked && !found.is_file(),
+                Ok(found) => !found.is_file() && walked.iter().any(|folder| path.starts_with(folder)),
                 Err(error) => is_gone(&error),
             };
             if is_gone {
                 self.n_gone += 1;
-            } else if self.failed.keys().any(|folder| path.starts_with(folder)) {
+            } else if path.ancestors().any(|folder| self.failed.contains_key(folder)) {
                 add(path, FileVersion::default(), None, true);
             } else if arguments.add {
                 let old = old.expect("what is left is of it");
