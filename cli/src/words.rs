@@ -69,7 +69,7 @@ fn class(byte: u8) -> u8 {
 
 /// The class and length of the code point outside ASCII that a text begins with. A byte that begins none joins, so that
 /// text in other encodings keeps its runs, and its ASCII words are parts.
-#[inline(never)]
+#[cold]
 fn wide(text: &[u8]) -> (u8, usize) {
     let beginning = &text[..text.len().min(4)];
     let letter = beginning.utf8_chunks().next().and_then(|chunk| chunk.valid().chars().next());
