@@ -95,6 +95,11 @@ impl Printer {
         self.print(format!("{object:#}\n"))
     }
 
+    /// The length of the output now, if it is a file.
+    pub fn length() -> Option<u64> {
+        stdout().ok()?.metadata().ok().filter(Metadata::is_file).map(|file| file.len())
+    }
+
     /// Waits until what was printed to a file is on disk, because some file systems report only then that they are
     /// full.
     pub fn sync() -> Result<()> {

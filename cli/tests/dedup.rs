@@ -52,6 +52,24 @@ fn most_keys(place: &Place, line: &str, input: String) -> u64 {
     number.replace(',', "").parse().unwrap()
 }
 
+/// What a run prints that is not recorded can be cut off, because each run says how long the output was.
+#[test]
+fn the_output_can_be_truncated_to_what_the_state_has() {
+    let place = Place::new();
+    place.write("first", lines(0..1000));
+    place.write("second", lines(500..2000));
+    place.run("dedup --state s first").success().stderr(contains("output now").not());
+    let first = place.sh("$b dedup --state s first second >once").success();
+    let length = place.read("once").len();
+    first.stderr(contains(format!(", output now {length} bytes)")));
+    place.write("third", lines(1500..90_000));
+    let fails = place.sh("ulimit -f 100; $b dedup --state s third >>once").code(2);
+    fails.stderr(contains(format!("; truncate the output to {length} bytes before you go on")));
+    assert!(place.read("once").len() > length);
+    place.sh(format!("truncate -s {length} once; $b dedup -q --state s third >>once")).success();
+    assert_eq!(place.text("once"), lines(1000..90_000));
+}
+
 #[test]
 fn as_many_lines_as_requested_are_taken_without_a_warning() {
     let place = Place::new();

@@ -55,8 +55,9 @@ keys of the printed lines, --fpr, --keys, and the key options (--column, --crlf
 and the like). Later runs may omit --fpr and --keys; other values or other key
 options are an error. FILE is written at the end, on Ctrl-C, and when dedup
 stops because a line cannot be read or the filter is full, but not when output
-cannot be written. Then the next run prints the lines of that run again, and
-none is lost. A second run on FILE waits until the first one ends.
+cannot be written, or after SIGKILL. Then the next run prints the lines of that
+run again, so first truncate the output to the length that the last good run
+gave. A second run on FILE waits until the first one ends.
 
 A file that cannot be read is reported, the others are read, and the exit status
 is 2. --dropped replaces its file at the start. --summary writes an object of
@@ -177,9 +178,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         [Report::create(&arguments.dropped, true)?, Report::create(&arguments.summary, false)?];
     let seed = state.filter.seed();
     let doing = Arc::new(Mutex::new(Doing::Reading(Seen { state, is_first, has_printed: false })));
+    let begin = Printer::length().filter(|_| path.is_some());
     if let Some(path) = path.clone() {
         let (doing, quiet) = (Arc::clone(&doing), arguments.quiet);
-        signals::before_end(move || save_before_end(&doing, &path, quiet))?;
+        signals::before_end(move || save_before_end(&doing, &path, begin, quiet))?;
     }
     let mut keys = Keys::new(&input, "reading", arguments.quiet);
     let (mut hashes, mut is_new, mut lines) = (Vec::new(), Vec::new(), Vec::new());
@@ -206,7 +208,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         };
         if let Err(error) = print() {
             Doing::change(&doing, Doing::Ending);
-            return Err(not_recorded(path.as_deref(), error));
+            return Err(not_recorded(path.as_deref(), begin, error));
         }
         state.keys += n_new;
         n_printed += n_new;
@@ -234,7 +236,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         None => Ok(()),
     };
     Doing::change(&doing, Doing::Ending);
-    saved.map_err(|error| not_recorded(path.as_deref(), error))?;
+    saved.map_err(|error| not_recorded(path.as_deref(), begin, error))?;
     ended?;
     let mut fpr = state.filter.estimated_fpr();
     if state.keys > most_keys {
@@ -252,7 +254,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     if !arguments.quiet && (is_whole || n_lines > 0) {
         let drops = if n_printed < n_lines { state.expected_drops(n_printed) } else { 0.0 };
-        say(fpr, n_lines, n_printed, drops);
+        say(fpr, n_lines, n_printed, drops, Printer::length().filter(|_| path.is_some()));
     }
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
@@ -375,25 +377,31 @@ fn save(state: &State, path: &Path) -> Result<()> {
     NewFile::create(path)?.write(|file| state.write_to(file))
 }
 
-/// What to report if lines were printed, or some of them, and the state does not have them.
-fn not_recorded(path: Option<&Path>, error: Error) -> Error {
+/// What to report if lines were printed, or some of them, and the state does not have them. The output was `begin` bytes
+/// long before.
+fn not_recorded(path: Option<&Path>, begin: Option<u64>, error: Error) -> Error {
     let Some(path) = path.map(Path::display) else { return error };
     if is_pipe_closed(&error) {
         note(format_args!("{path}: not recorded, because the reader of the output has exited"));
         return error;
     }
-    anyhow!("{path}: not recorded: {error:#}")
+    anyhow!("{path}: not recorded: {error:#}{}", truncate_to(begin))
+}
+
+fn truncate_to(begin: Option<u64>) -> String {
+    begin.map(|bytes| format!("; truncate the output to {bytes} bytes before you go on")).unwrap_or_default()
 }
 
 /// Saves the state when a signal ends the process, and says whether that was possible.
-fn save_before_end(doing: &Mutex<Doing>, path: &Path, quiet: bool) {
+fn save_before_end(doing: &Mutex<Doing>, path: &Path, begin: Option<u64>, quiet: bool) {
     let (name, mut n_waits) = (path.display(), 0);
     let seen = loop {
         let mut now = lock(doing);
         match mem::replace(&mut *now, Doing::Ending) {
             Doing::Reading(seen) => break seen,
             Doing::Printing if signals::is_impatient() => {
-                return last_note(format_args!("{name}: not recorded, because output was not written"));
+                let cut = truncate_to(begin);
+                return last_note(format_args!("{name}: not recorded, because output was not written{cut}"));
             }
             // The main thread says so, unless nobody reads that.
             Doing::Ending => return thread::sleep(Duration::from_secs(1)),
@@ -414,7 +422,9 @@ fn save_before_end(doing: &Mutex<Doing>, path: &Path, quiet: bool) {
         Seen { has_printed: false, .. } => "nothing new was printed",
         Seen { state, .. } => match save(&state, path) {
             Ok(()) => "saved, with all lines that were printed",
-            Err(error) => return last_note(format_args!("{name}: not recorded: {error:#}")),
+            Err(error) => {
+                return last_note(format_args!("{name}: not recorded: {error:#}{}", truncate_to(begin)));
+            }
         },
     };
     if !quiet {
@@ -446,12 +456,15 @@ fn refused(error: bloomline::Error, has_state: bool) -> Error {
     anyhow!("{error} for more keys{recorded} (free some memory)")
 }
 
-/// `drops` is how many new lines are dropped in the mean.
-fn say(fpr: f64, lines: u64, printed: u64, drops: f64) {
+/// `drops` is how many new lines are dropped in the mean, `length` the output's, if the next run appends to it.
+fn say(fpr: f64, lines: u64, printed: u64, drops: f64, length: Option<u64>) {
     let dropped = lines - printed;
     let counts =
         format!("{}, {} printed, {} dropped", counted(lines, "line"), grouped(printed), grouped(dropped));
-    let fpr_now = percent(fpr);
+    let mut fpr_now = percent(fpr);
+    if let Some(bytes) = length {
+        fpr_now += &format!(", output now {bytes} bytes");
+    }
     if dropped == 0 {
         return note(format_args!("{counts} (FPR now {fpr_now})"));
     }
