@@ -254,7 +254,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     if !arguments.quiet && (is_whole || n_lines > 0) {
         let drops = if n_printed < n_lines { state.expected_drops(n_printed) } else { 0.0 };
-        say(fpr, n_lines, n_printed, drops, Printer::length().filter(|_| path.is_some()));
+        say(fpr, n_lines, n_printed, drops, if path.is_some() { output_now() } else { String::new() });
     }
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
@@ -388,6 +388,15 @@ fn not_recorded(path: Option<&Path>, begin: Option<u64>, error: Error) -> Error 
     anyhow!("{path}: not recorded: {error:#}{}", truncate_to(begin))
 }
 
+fn recorded() -> String {
+    format!("; the lines printed are recorded{}", output_now())
+}
+
+/// To what length the output can be truncated if the next run is killed.
+fn output_now() -> String {
+    Printer::length().map(|bytes| format!(", output now {bytes} bytes")).unwrap_or_default()
+}
+
 fn truncate_to(begin: Option<u64>) -> String {
     begin.map(|bytes| format!("; truncate the output to {bytes} bytes before you go on")).unwrap_or_default()
 }
@@ -421,7 +430,7 @@ fn save_before_end(doing: &Mutex<Doing>, path: &Path, begin: Option<u64>, quiet:
         Seen { is_first: true, has_printed: false, .. } => "not made, as nothing was printed",
         Seen { has_printed: false, .. } => "nothing new was printed",
         Seen { state, .. } => match save(&state, path) {
-            Ok(()) => "saved, with all lines that were printed",
+            Ok(()) => &format!("saved, with all lines that were printed{}", output_now()),
             Err(error) => {
                 return last_note(format_args!("{name}: not recorded: {error:#}{}", truncate_to(begin)));
             }
@@ -444,7 +453,7 @@ fn full(arguments: &Arguments, state: &State) -> Error {
         let again = if is_overfull || arguments.fpr.is_none() { "again" } else { "again without --fpr" };
         format!("run `{}`, then dedup {again}", grow_command(path, None, is_overfull.then_some(fpr)))
     });
-    let recorded = if is_overfull { "" } else { "; the lines printed are recorded" };
+    let recorded = if is_overfull { String::new() } else { recorded() };
     anyhow!("{name}: {most}{recorded} ({remedy})")
 }
 
@@ -452,19 +461,16 @@ fn refused(error: bloomline::Error, has_state: bool) -> Error {
     if error.kind() != ErrorKind::OutOfMemory {
         return error.into();
     }
-    let recorded = if has_state { "; the lines printed are recorded" } else { "" };
+    let recorded = if has_state { recorded() } else { String::new() };
     anyhow!("{error} for more keys{recorded} (free some memory)")
 }
 
-/// `drops` is how many new lines are dropped in the mean, `length` the output's, if the next run appends to it.
-fn say(fpr: f64, lines: u64, printed: u64, drops: f64, length: Option<u64>) {
+/// `drops` is how many new lines are dropped in the mean.
+fn say(fpr: f64, lines: u64, printed: u64, drops: f64, output_now: String) {
     let dropped = lines - printed;
     let counts =
         format!("{}, {} printed, {} dropped", counted(lines, "line"), grouped(printed), grouped(dropped));
-    let mut fpr_now = percent(fpr);
-    if let Some(bytes) = length {
-        fpr_now += &format!(", output now {bytes} bytes");
-    }
+    let fpr_now = percent(fpr) + &output_now;
     if dropped == 0 {
         return note(format_args!("{counts} (FPR now {fpr_now})"));
     }
