@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::bank_footer::{BankFooter, wrong_size};
-use super::bitmap::SlotBitmap;
+use super::bitmap::{SlotBitmap, fill};
 use super::checksum::Checksums;
 use super::shape::{KEYS_BYTES, Shape};
 use crate::blocks::{Block, Blocks};
@@ -111,6 +111,15 @@ impl<'a> BankView<'a> {
     #[inline]
     pub fn find_hash(&self, hash: u64, found: &mut SlotBitmap) -> bool {
         self.shape.find(Some(self.rows(self.shape.block_of(hash))), hash, found)
+    }
+
+    /// [`find_hash`](Self::find_hash) without an allocation, for bindings. The words must be as many as the slots need.
+    #[doc(hidden)]
+    #[inline]
+    pub fn find_hash_in(&self, hash: u64, found: &mut [u64]) {
+        let (rows, Shape { slots, k, kernel, .. }) = (self.rows(self.shape.block_of(hash)), self.shape);
+        assert_eq!(found.len(), slots.div_ceil(64));
+        fill(found, slots, |words| kernel.find(rows, hash, k, words));
     }
 
     /// [`find_hash`](Self::find_hash) for many keys. Calls `each` with the index of each hash, in order, and the slots

@@ -59,12 +59,7 @@ impl SlotBitmap {
     #[inline]
     pub(super) fn fill(&mut self, slots: usize, write: impl FnOnce(&mut [u64])) -> bool {
         self.words.resize(slots.div_ceil(64), 0);
-        write(&mut self.words);
-        if let Some(last) = self.words.last_mut().filter(|_| !slots.is_multiple_of(64)) {
-            *last &= !(!0 << (slots % 64));
-        }
-        // ORed, because a branch on each word would be unpredictable.
-        self.words.iter().fold(0, |all, word| all | word) != 0
+        fill(&mut self.words, slots, write)
     }
 
     /// [`fill`](Self::fill), with a bitmap for the slots of a bank.
@@ -75,6 +70,17 @@ impl SlotBitmap {
         self.room = slots.words;
         any
     }
+}
+
+/// [`SlotBitmap::fill`] of as many words as the slots need.
+#[inline]
+pub(super) fn fill(words: &mut [u64], slots: usize, write: impl FnOnce(&mut [u64])) -> bool {
+    write(words);
+    if let Some(last) = words.last_mut().filter(|_| !slots.is_multiple_of(64)) {
+        *last &= !(!0 << (slots % 64));
+    }
+    // ORed, because a branch on each word would be unpredictable.
+    words.iter().fold(0, |all, word| all | word) != 0
 }
 
 /// The slots of a [`SlotBitmap`] whose bits are set, in ascending order.

@@ -201,7 +201,7 @@ pub unsafe extern "C" fn bloomline_atomic_filter_contains_batch(
     let filter =
         filter.map(|filter| |hashes: &[u64], found: &mut [bool]| filter.0.contains_batch(hashes, found));
     // SAFETY: this function's contract is the same.
-    unsafe { look_up_batch(not_null(filter, "filter"), hashes, n, found) }
+    unsafe { look_up_batch(not_null(filter, "filter"), (hashes, "hashes"), n, found) }
 }
 
 /// Starts loading the first cache line of a hash that you will look up or insert a little later. Does nothing for a

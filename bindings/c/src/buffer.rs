@@ -34,6 +34,29 @@ pub(crate) unsafe fn borrowed_bytes<'a>(
     unsafe { borrowed(start.cast(), length, what) }
 }
 
+/// Sets `n` elements of the caller to `value`, and borrows them. `start` may be null if `n` is 0.
+///
+/// # Safety
+///
+/// `start` is null, or has room for `n` elements, to which nothing else refers for `'a`. Impossible lengths and
+/// misaligned pointers are errors.
+pub(crate) unsafe fn overwritten<'a, T: Copy>(
+    start: *mut T,
+    n: usize,
+    value: T,
+    what: &'static str,
+) -> Result<&'a mut [T], Error> {
+    // SAFETY: any bits are a valid `MaybeUninit`.
+    unsafe { borrowed(start.cast::<MaybeUninit<T>>().cast_const(), n, what) }?;
+    if n == 0 {
+        return Ok(&mut []);
+    }
+    // SAFETY: checked above, and there is room by this function's contract.
+    (0..n).for_each(|i| unsafe { start.add(i).write(value) });
+    // SAFETY: checked above, just initialized, and nothing else refers to them by this function's contract.
+    Ok(unsafe { slice::from_raw_parts_mut(start, n) })
+}
+
 /// Borrows `n` elements of the caller. `start` may be null if `n` is 0.
 ///
 /// # Safety

@@ -25,7 +25,7 @@ pub enum Status {
     BLOOMLINE_DECODE = 4,
     /// Memory cannot be allocated.
     BLOOMLINE_OUT_OF_MEMORY = 5,
-    /// The buffer is too small for the output. Nothing was written to it.
+    /// The buffer is too small for the output, which was not written.
     BLOOMLINE_BUFFER_TOO_SMALL = 6,
     /// Seeds and numbers of modules can only be set before the first key, and keys have been inserted.
     BLOOMLINE_NOT_EMPTY = 7,

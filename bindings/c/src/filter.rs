@@ -7,7 +7,7 @@ use std::io;
 
 use bloomline_core::{BloomFilter, Sizing};
 
-use crate::buffer::{allocated_with_length, borrowed, boxed, fill, not_null, with_key};
+use crate::buffer::{allocated_with_length, borrowed, boxed, fill, not_null, overwritten, with_key};
 use crate::error::{Error, Status, or_record, status_of};
 
 /// A set of keys. A lookup answers "definitely absent" or "possibly present", and touches one cache line.
@@ -188,37 +188,29 @@ pub unsafe extern "C" fn bloomline_filter_contains_batch(
     let filter =
         filter.map(|filter| |hashes: &[u64], found: &mut [bool]| filter.0.contains_batch(hashes, found));
     // SAFETY: this function's contract is the same.
-    unsafe { look_up_batch(not_null(filter, "filter"), hashes, n, found) }
+    unsafe { look_up_batch(not_null(filter, "filter"), (hashes, "hashes"), n, found) }
 }
 
 /// # Safety
 ///
-/// `hashes` is null or points to `n` hashes, `found` is null or points to room for `n` bools, and they do not overlap.
-pub(crate) unsafe fn look_up_batch(
-    contains_batch: Result<impl FnOnce(&[u64], &mut [bool]), Error>,
-    hashes: *const u64,
+/// `asked`, hashes or views, is null or points to `n` valid ones, `found` is null or points to room for `n` bools, and
+/// they do not overlap.
+pub(crate) unsafe fn look_up_batch<T>(
+    contains_batch: Result<impl FnOnce(&[T], &mut [bool]), Error>,
+    (asked, what): (*const T, &'static str),
     n: usize,
     found: *mut bool,
 ) -> Status {
     status_of(|| {
-        if n > isize::MAX as usize / size_of::<u64>() {
-            return Err(Error::TooLong("hashes"));
+        if n > isize::MAX as usize / size_of::<T>() {
+            return Err(Error::TooLong(what));
         }
-        let found = if n == 0 {
-            &mut []
-        } else if found.is_null() {
-            return Err(Error::Null("found"));
-        } else {
-            // Set to true first, so that an error below hides no key, and because a slice must not expose bytes that C
-            // left uninitialized.
-            // SAFETY: `found` has room for `n` bools by this function's contract.
-            unsafe { ptr::write_bytes(found, 1, n) };
-            // SAFETY: `n` bools, just initialized, that nothing else refers to during the call.
-            unsafe { core::slice::from_raw_parts_mut(found, n) }
-        };
-        // SAFETY: the caller keeps `n` hashes readable and unchanged during the call, and any bits are valid.
-        let hashes = unsafe { borrowed(hashes, n, "hashes") }?;
-        contains_batch?(hashes, found);
+        // True first, so that an error below hides no key.
+        // SAFETY: `found` has room for `n` bools by this function's contract.
+        let found = unsafe { overwritten(found, n, true, "found") }?;
+        // SAFETY: the caller keeps what is asked readable and unchanged during the call, and it is valid.
+        let asked = unsafe { borrowed(asked, n, what) }?;
+        contains_batch?(asked, found);
         Ok(())
     })
 }

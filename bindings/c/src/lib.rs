@@ -15,6 +15,8 @@ mod filter;
 
 mod view;
 
+mod bank;
+
 mod atomic;
 
 mod file;

@@ -540,6 +540,92 @@ static void null_and_malformed_bytes(void) {
   SUCCEEDS((bloomline_view_prefetch(NULL, 42), true));
 }
 
+static void many_views(void) {
+  enum { VIEWS = 11 };
+  const bloomline_view_t *views[VIEWS];
+  void *bytes[VIEWS];
+  bool found[VIEWS + 1];
+  size_t n;
+  /* View i has the keys from 90 * i on. Two have several modules, and one is not there. */
+  for (unsigned i = 0; i < VIEWS; ++i) {
+    bloomline_filter_t *filter = bloomline_filter_with_fpr(KEYS, i % 5 == 1 ? 1e-5 : 0.01);
+    bloomline_filter_insert_batch(filter, present + 90 * i, KEYS - 90 * i);
+    bytes[i] = bloomline_filter_to_compact(filter, &n);
+    views[i] = i == 4 ? NULL : bloomline_view_from_compact(bytes[i], n);
+    bloomline_filter_free(filter);
+  }
+  for (unsigned n_views = 0; n_views <= VIEWS; ++n_views) {
+    for (unsigned key = 0; key < KEYS; ++key) {
+      memset(found, 0xaa, sizeof found);
+      SUCCEEDS(bloomline_which_contain(views, n_views, present[key], found) == BLOOMLINE_OK);
+      for (unsigned i = 0; i < n_views; ++i) {
+        CHECK(found[i] == (i == 4 || bloomline_view_contains_hash(views[i], present[key])));
+        CHECK(found[i] || key < 90 * i);
+      }
+      CHECK(((unsigned char *)found)[n_views] == 0xaa);
+    }
+  }
+  SUCCEEDS(bloomline_which_contain(NULL, 0, 42, NULL) == BLOOMLINE_OK);
+  memset(found, 0, sizeof found);
+  NULL_RETURNS("views", bloomline_which_contain(NULL, VIEWS, 42, found));
+  CHECK(count(found, VIEWS) == VIEWS && !found[VIEWS]);
+  NULL_RETURNS("found", bloomline_which_contain(views, VIEWS, 42, NULL));
+  RETURNS(BLOOMLINE_INVALID_ARGUMENT, "views is longer", bloomline_which_contain(views, TOO_LONG, 42, found));
+  for (unsigned i = 0; i < VIEWS; ++i) {
+    bloomline_view_free((bloomline_view_t *)views[i]);
+    bloomline_free(bytes[i]);
+  }
+}
+
+/* In a golden file, beside this one in the sources. Slot s has s % 7 keys, named by s and their number. */
+static void banks(void) {
+  char path[4096], key[32];
+  static unsigned char bytes[1 << 20];
+  uint64_t found[4], by_hash[2];
+  unsigned n_found = 0, n_keys = 0;
+  snprintf(path, sizeof path, "%.*s../../../tests/golden/bank-100-slots.bin", (int)(strlen(__FILE__) - 5), __FILE__);
+  FILE *file = fopen(path, "rb");
+  CHECK(file != NULL);
+  const size_t n = fread(bytes, 1, sizeof bytes, file);
+  fclose(file);
+  bloomline_bank_t *bank = bloomline_bank_from_standalone(bytes, n);
+  CHECK(bank != NULL && bloomline_bank_n_slots(bank) == 100);
+  for (unsigned slot = 0; slot < 100; ++slot) {
+    for (unsigned i = 0; i < slot % 7; ++i) {
+      const size_t length = (size_t)snprintf(key, sizeof key, "%u-%u", slot, i);
+      const uint64_t hash = bloomline_bank_hash_key(bank, key, length);
+      memset(found, 0xaa, sizeof found);
+      memset(by_hash, 0xaa, sizeof by_hash);
+      SUCCEEDS(bloomline_bank_find(bank, key, length, found, 3) == BLOOMLINE_OK);
+      SUCCEEDS(bloomline_bank_find_hash(bank, hash, by_hash, 2) == BLOOMLINE_OK);
+      CHECK(found[slot / 64] >> slot % 64 & 1);
+      CHECK(memcmp(found, by_hash, sizeof by_hash) == 0 && found[2] == 0 && found[3] == 0xaaaaaaaaaaaaaaaa);
+      for (unsigned s = 0; s < 192; ++s) n_found += found[s / 64] >> s % 64 & 1;
+      ++n_keys;
+    }
+  }
+  CHECK(n_found < n_keys + 10);
+
+#define ALL_FOUND(call) (memset(found, 0, sizeof found), (call), found[0] == UINT64_MAX && found[3] == 0)
+  NULL_FAILS("key", ALL_FOUND(bloomline_bank_find(bank, NULL, 3, found, 2)));
+  NULL_FAILS("bank", ALL_FOUND(bloomline_bank_find(NULL, "ant", 3, found, 2)));
+  NULL_FAILS("bank", ALL_FOUND(bloomline_bank_find_hash(NULL, 42, found, 2)));
+  FAILS(BLOOMLINE_BUFFER_TOO_SMALL, "of 8 bytes is too small: 16",
+        ALL_FOUND(bloomline_bank_find_hash(bank, 42, found, 1)));
+  RETURNS(BLOOMLINE_BUFFER_TOO_SMALL, "of 0 bytes", bloomline_bank_find(bank, "ant", 3, NULL, 0));
+  NULL_RETURNS("found", bloomline_bank_find(bank, "ant", 3, NULL, 2));
+  RETURNS(BLOOMLINE_INVALID_ARGUMENT, "found is longer", bloomline_bank_find_hash(bank, 42, found, TOO_LONG));
+  NULL_FAILS("key", bloomline_bank_hash_key(bank, NULL, 3) == 0);
+  bloomline_bank_free(bank);
+  bytes[0] ^= 1;
+  FAILS(BLOOMLINE_DECODE, "damaged", bloomline_bank_from_standalone(bytes, n) == NULL);
+  FAILS(BLOOMLINE_DECODE, "there are 63", bloomline_bank_from_standalone(bytes, 63) == NULL);
+  NULL_FAILS("bytes", bloomline_bank_from_standalone(NULL, 72) == NULL);
+  NULL_FAILS("bank", bloomline_bank_n_slots(NULL) == 0);
+  NULL_FAILS("bank", bloomline_bank_hash_key(NULL, "ant", 3) == 0);
+  bloomline_bank_free(NULL);
+}
+
 static void atomic_filters(void) {
   bool found[KEYS];
   bloomline_atomic_filter_t *shared = bloomline_atomic_filter_with_bits_per_key(KEYS, 10);
@@ -954,6 +1040,8 @@ int main(int argc, char **argv) {
   bytes_of_filters();
   views();
   null_and_malformed_bytes();
+  many_views();
+  banks();
   atomic_filters();
   files();
   builders();

@@ -129,6 +129,7 @@ static void filters(void) {
   CHECK(bloomline_atomic_filter_insert_batch(shared, hashes, 99) == BLOOMLINE_OK);
   CHECK(bloomline_compact_contains(buffer, 3, "ant", 3) && bloomline_view_verify(view) == BLOOMLINE_OK);
   CHECK(bloomline_filter_contains(NULL, "ant", 3) && strlen(bloomline_last_error()) != 0);
+  CHECK(bloomline_which_contain((const bloomline_view_t **)&view, 1, hash, found) == BLOOMLINE_OK && !found[0]);
   CHECK(strlen(bloomline_kernel_name()) != 0);
   allowed = SIZE_MAX;
 
@@ -141,6 +142,23 @@ static void filters(void) {
   CHECK(bloomline_filter_insert_batch(converted, hashes, 200) == BLOOMLINE_OK);
   allowed = SIZE_MAX;
   bloomline_filter_free(converted);
+}
+
+/* A golden file, beside this one in the sources. */
+static void banks(void) {
+  static char path[4096], bytes[1 << 20];
+  snprintf(path, sizeof path, "%.*s../../../tests/golden/bank-100-slots.bin", (int)(strlen(__FILE__) - 15), __FILE__);
+  FILE *file = fopen(path, "rb");
+  CHECK(file != NULL);
+  const size_t length = fread(bytes, 1, sizeof bytes, file);
+  fclose(file);
+  SWEEP_NEW(bloomline_bank_t, bloomline_bank_from_standalone(bytes, length), bloomline_bank_free);
+  bloomline_bank_t *bank = bloomline_bank_from_standalone(bytes, length);
+  uint64_t found[2];
+  allowed = 0;
+  CHECK(bloomline_bank_find(bank, "99-0", 4, found, 2) == BLOOMLINE_OK && found[1] >> (99 - 64) & 1);
+  allowed = SIZE_MAX;
+  bloomline_bank_free(bank);
 }
 
 static void builders(void) {
@@ -216,6 +234,7 @@ int main(void) {
   for (size_t i = 0; i < KEYS; ++i) hashes[i] = bloomline_mix(i);
   bloomline_kernel_name(); /* A copy of BLOOMLINE_KERNEL, if that is set, is made once. */
   filters();
+  banks();
   builders();
   policies();
   printf("%u calls, %zu refused allocations: passed\n", functions, allocations);
