@@ -304,6 +304,9 @@ fn bits_of_no_slot_are_ignored() {
         view.find_hash(hash, &mut found);
         let expected = (0..9).filter(|&slot| filters[slot].contains_hash(hash));
         assert!(found.iter().eq(expected));
+        let mut words = [0];
+        view.find_hash_in(hash, &mut words);
+        assert_eq!(words, found.as_words());
     }
     assert!(FilterBank::from_standalone(&forged).unwrap().to_standalone() == bytes);
 }
