@@ -87,7 +87,9 @@ the_installed_tree_can_be_moved_and_uninstalled() {
     local stage=$scratch/stage there=$scratch/not-there lib flags paths
     lib=usr/lib/$(gcc -print-multiarch)
     paths=(DESTDIR="$stage" PREFIX="$there/usr" LIBDIR="$there/$lib" INCLUDEDIR="$there/headers")
-    make -C bindings/c install "${paths[@]}" >/dev/null
+    # An administrator's umask may hide files from other users.
+    (umask 077 && make -C bindings/c install "${paths[@]}" >/dev/null)
+    ! find "$stage$there" -not -perm -444 | grep .
     cp -a "$stage$there" "$scratch/moved"
     read -ra flags <<<"$(PKG_CONFIG_PATH=$scratch/moved/$lib/pkgconfig pkg-config --cflags --libs bloomline)"
     flags+=(-Wl,-rpath,"$scratch/moved/$lib")
@@ -102,7 +104,7 @@ the_installed_tree_can_be_moved_and_uninstalled() {
 
 # In the moved tree, with the README's commands for CMake.
 cmake_and_leveldb() {
-    local user=$scratch/bindings/c/tests/cmake
+    local user=$scratch/bindings/c/tests/cmake fetch='/^include(FetchContent)/,/^FetchContent_MakeAvailable/'
     install cmake cmake make && leveldb_tools ||
         { skip "LevelDB's examples and CMake" "cmake or libleveldb-dev could not be installed"; return; }
     # The check `leveldb` compiles the class as C++17, with exceptions and RTTI.
@@ -112,12 +114,24 @@ cmake_and_leveldb() {
 
     cp --parents -t "$scratch" bindings/c/tests/cmake/CMakeLists.txt bindings/c/examples/filter.c
     cp bindings/c/examples/leveldb.c "$user/ants.c"
-    fenced cmake <bindings/c/README.md >>"$user/CMakeLists.txt"
+    fenced cmake <bindings/c/README.md | tee "$scratch/blocks" | sed "${fetch}d" >>"$user/CMakeLists.txt"
     cmake -S "$user" -B "$user/build" -DCMAKE_PREFIX_PATH="$scratch/moved/usr" >/dev/null
     cmake --build "$user/build" >/dev/null
     "$user/build/bloomline"
     "$user/build/static"
     "$user/build/ants" "$scratch/db"
+    diff /dev/null <(nm -D --defined-only "$user/build/libplugin.so" | grep bloomline_)
+
+    # Built with the program, in paths with spaces.
+    mkdir "$user too"
+    cp "$user/ants.c" "$user too"
+    sed -n "${fetch}p" "$scratch/blocks" | sed '2r /dev/stdin' "$user/CMakeLists.txt" >"$user too/CMakeLists.txt"
+    ln -s "$(realpath "${CARGO_TARGET_DIR:-target}")" "$scratch/a target"
+    export CARGO_TARGET_DIR="$scratch/a target"
+    cmake -S "$user too" -B "$user too/build" -DFETCHCONTENT_SOURCE_DIR_BLOOMLINE="$root" >/dev/null
+    cmake --build "$user too/build" --parallel 2 >/dev/null
+    "$user too/build/bloomline"
+    "$user too/build/static"
 
     # Without snappy, the error names its package.
     sed -i '2a set(CMAKE_FIND_LIBRARY_PREFIXES none)' "$user/CMakeLists.txt"
