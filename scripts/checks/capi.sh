@@ -31,7 +31,7 @@ capi() {
     step cmake_and_leveldb
 }
 
-# The commands as they stand, in a shell that knows nothing of this one.
+# The commands as they stand, in a shell that knows nothing of this one but how to build what other checks have built.
 the_readme_installs_and_links() {
     mkdir -p "$scratch/readme" "$scratch/home"
     sed '/^## Use/q' bindings/c/README.md | fenced sh >"$scratch/readme.sh"
@@ -39,6 +39,7 @@ the_readme_installs_and_links() {
     sed -i "s|^export|cd $scratch/readme\n&|" "$scratch/readme.sh"
     env -i PATH="$PATH" HOME="$scratch/home" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}" \
         CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" RUSTUP_HOME="${RUSTUP_HOME:-$HOME/.rustup}" \
+        ${CARGO_PROFILE_CAPI_DEBUG:+CARGO_PROFILE_CAPI_DEBUG="$CARGO_PROFILE_CAPI_DEBUG"} \
         bash -eux "$scratch/readme.sh"
 }
 
@@ -89,7 +90,7 @@ the_installed_tree_can_be_moved_and_uninstalled() {
     paths=(DESTDIR="$stage" PREFIX="$there/usr" LIBDIR="$there/$lib" INCLUDEDIR="$there/headers")
     # An administrator's umask may hide files from other users.
     (umask 077 && make -C bindings/c install "${paths[@]}" >/dev/null)
-    ! find "$stage$there" -not -perm -444 | grep .
+    diff /dev/null <(find "$stage$there" -not -perm -444)
     cp -a "$stage$there" "$scratch/moved"
     read -ra flags <<<"$(PKG_CONFIG_PATH=$scratch/moved/$lib/pkgconfig pkg-config --cflags --libs bloomline)"
     flags+=(-Wl,-rpath,"$scratch/moved/$lib")
@@ -128,6 +129,7 @@ cmake_and_leveldb() {
     sed -n "${fetch}p" "$scratch/blocks" | sed '2r /dev/stdin' "$user/CMakeLists.txt" >"$user too/CMakeLists.txt"
     ln -s "$(realpath "${CARGO_TARGET_DIR:-target}")" "$scratch/a target"
     export CARGO_TARGET_DIR="$scratch/a target"
+    rm "$CARGO_TARGET_DIR/capi/static/libbloomline.a"
     cmake -S "$user too" -B "$user too/build" -DFETCHCONTENT_SOURCE_DIR_BLOOMLINE="$root" >/dev/null
     cmake --build "$user too/build" --parallel 2 >/dev/null
     "$user too/build/bloomline"
