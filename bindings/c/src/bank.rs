@@ -7,9 +7,9 @@ use bloomline_core::bank::BankView;
 use crate::buffer::{borrowed_bytes, boxed, not_null, overwritten, with_key};
 use crate::error::{Error, Status, or_record, status_of};
 
-/// Many filters of one size, side by side, read in place from their bytes, which Rust and Python write: one lookup finds
-/// which of them possibly have a key. It is faster than `bloomline_which_contain` from 16 filters on. The bytes must
-/// outlive the bank, and must not change while it exists.
+/// Many filters of one size, side by side, read in place from bytes that Rust or Python wrote. One lookup finds which of
+/// them possibly have a key, faster than `bloomline_which_contain` from 16 filters on. The bytes must outlive the bank,
+/// and must not change while it exists.
 pub struct Bank(BankView<'static>);
 
 /// Opens the `n` bytes of a bank's standalone form, and compares all of them with their checksums.

@@ -294,6 +294,8 @@ static void misaligned_hashes(void) {
   RETURNS(BLOOMLINE_INVALID_ARGUMENT, "hashes is not aligned",
           bloomline_filter_contains_batch(filter, hashes, 2, found));
   CHECK(count(found, 2) == 2);
+  RETURNS(BLOOMLINE_INVALID_ARGUMENT, "found is not aligned", bloomline_bank_find_hash(NULL, 42, hashes, 2));
+  CHECK(words[0] == 0 && words[1] == 0);
   bloomline_filter_free(filter);
 }
 

@@ -113,9 +113,9 @@ typedef int32_t bloomline_status_t;
 typedef struct bloomline_atomic_filter_t bloomline_atomic_filter_t;
 
 /**
- * Many filters of one size, side by side, read in place from their bytes, which Rust and Python write: one lookup finds
- * which of them possibly have a key. It is faster than `bloomline_which_contain` from 16 filters on. The bytes must
- * outlive the bank, and must not change while it exists.
+ * Many filters of one size, side by side, read in place from bytes that Rust or Python wrote. One lookup finds which of
+ * them possibly have a key, faster than `bloomline_which_contain` from 16 filters on. The bytes must outlive the bank,
+ * and must not change while it exists.
  */
 typedef struct bloomline_bank_t bloomline_bank_t;
 
