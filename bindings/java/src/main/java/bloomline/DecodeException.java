@@ -1,5 +1,7 @@
 package bloomline;
 
+import java.util.Locale;
+
 /**
  * The bytes are not a filter that this release can read: cut, damaged, of another kind or of a newer version. Treat
  * every key as possibly present, or build the filter again.
@@ -14,7 +16,7 @@ public final class DecodeException extends IllegalArgumentException {
     /** Throws, with the numbers in the message, unless the condition holds. */
     static void check(boolean holds, String message, Object... numbers) {
         if (!holds) {
-            throw new DecodeException(String.format(message, numbers));
+            throw new DecodeException(String.format(Locale.ROOT, message, numbers));
         }
     }
 }

@@ -1,6 +1,7 @@
 package bloomline;
 
 import java.nio.ByteBuffer;
+import java.util.Locale;
 
 /**
  * What all filters answer: whether a key is possibly present, or definitely absent.
@@ -124,7 +125,7 @@ public abstract sealed class Filter permits BloomView, FilterBank {
 
     @Override
     public String toString() {
-        return String.format("%s[nBlocks=%d, k=%d, nModules=%d, seed=%#x]", getClass().getSimpleName(), nBlocks, k,
-                nModules, seed);
+        return String.format(Locale.ROOT, "%s[nBlocks=%d, k=%d, nModules=%d, seed=%#x]", getClass().getSimpleName(), nBlocks,
+                k, nModules, seed);
     }
 }

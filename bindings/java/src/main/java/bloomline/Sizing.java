@@ -174,7 +174,7 @@ public record Sizing(int nBlocks, int k, int nModules) implements Serializable {
     /** Throws, with the numbers in the message, unless the condition holds. */
     static void check(boolean holds, String message, Object... numbers) {
         if (!holds) {
-            throw new IllegalArgumentException(String.format(message, numbers));
+            throw new IllegalArgumentException(String.format(Locale.ROOT, message, numbers));
         }
     }
 

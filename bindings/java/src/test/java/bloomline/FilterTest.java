@@ -13,10 +13,12 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.Locale;
 import java.util.OptionalLong;
 import java.util.Random;
 import java.util.concurrent.ThreadLocalRandom;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 
 class FilterTest {
     @Test
@@ -167,6 +169,22 @@ class FilterTest {
         BloomFilter other = new BloomFilter(new Sizing(12, 6), 0);
         other.unionWith(filter);
         assertTrue(other.knownKeys().isEmpty());
+    }
+
+    @Test
+    void messagesHaveTheirDigitsInEveryLocale() {
+        Locale locale = Locale.getDefault();
+        Locale.setDefault(Locale.forLanguageTag("ar-EG"));
+        try {
+            assertEquals("BloomFilter[nBlocks=12, k=6, nModules=1, seed=0x5eed]",
+                    new BloomFilter(new Sizing(12, 6), SEED).toString());
+            for (Executable wrong : new Executable[] {() -> new Sizing(1, 17), () -> view(new byte[17])}) {
+                String message = assertThrows(IllegalArgumentException.class, wrong).getMessage();
+                assertTrue(message.contains("17"), message);
+            }
+        } finally {
+            Locale.setDefault(locale);
+        }
     }
 
     @Test
