@@ -21,6 +21,8 @@ import java.nio.ByteBuffer;
  * another thread uses it: let each thread build a filter of one size, then unite them.
  */
 public final class BloomFilter extends BloomView {
+    private static final long serialVersionUID = 1;
+
     /** Before the first block. Large arrays mostly start at a cache line, of which their header needs 16 bytes. */
     private static final int PADDING = 48;
 
@@ -40,7 +42,7 @@ public final class BloomFilter extends BloomView {
 
     /** An empty filter of this size, whose keys are hashed with this seed. Filters of both alike can be united. */
     public BloomFilter(Sizing sizing, long seed) {
-        super(zeroed(Lanes.BLOCK_BYTES * sizing.nBlocks()), sizing.nModules(), sizing.k(), seed, 0);
+        super(zeroed(Lanes.BLOCK_BYTES * sizing.nBlocks()), sizing.nModules(), sizing.k(), seed, 0, null);
     }
 
     /**
@@ -116,6 +118,7 @@ public final class BloomFilter extends BloomView {
     }
 
     /** Returns the standalone bytes, with checksums: a file for every language. */
+    @Override
     public byte[] toStandalone() {
         ByteBuffer lanes = fewestLanes();
         ByteBuffer tail = Footer.write(lanes, nModules, keys, seed(), k);

@@ -14,17 +14,17 @@ import java.util.OptionalLong;
  * }</pre>
  */
 public sealed class BloomView extends Filter permits BloomFilter {
+    private static final long serialVersionUID = 1;
+
     /** Above it, a number of lanes is a multiple of 8. */
     static final int MOST_SHORT_LANES = 63;
 
     /** Number of blocks of each module. */
     final int moduleBlocks;
     long keys;
-    /** {@code null} for a filter in memory. */
-    private Footer footer;
 
-    BloomView(ByteBuffer blocks, int nModules, int k, long seed, long keys) {
-        super(blocks, blocks.limit() / Lanes.BLOCK_BYTES, nModules, k, seed);
+    BloomView(ByteBuffer blocks, int nModules, int k, long seed, long keys, Footer footer) {
+        super(blocks, blocks.limit() / Lanes.BLOCK_BYTES, nModules, k, seed, footer);
         this.moduleBlocks = nBlocks / nModules;
         this.keys = keys;
     }
@@ -55,9 +55,7 @@ public sealed class BloomView extends Filter permits BloomFilter {
         boolean isOfLanes = isWhole || length / 8 <= MOST_SHORT_LANES && length % 8 == 0;
         footer.checkSize(isOfLanes && length > 0 && length / 8 == footer.size(), "lanes of 8 bytes");
         ByteBuffer blocks = isWhole ? footer.body() : wholeBlocks(footer.body());
-        BloomView view = new BloomView(blocks, footer.nModules(), footer.k(), footer.seed(), footer.keys());
-        view.footer = footer;
-        return view;
+        return new BloomView(blocks, footer.nModules(), footer.k(), footer.seed(), footer.keys(), footer);
     }
 
     /**

@@ -1,5 +1,8 @@
 package bloomline;
 
+import java.io.InvalidObjectException;
+import java.io.ObjectInputStream;
+import java.io.Serializable;
 import java.nio.ByteBuffer;
 import java.util.Locale;
 
@@ -15,21 +18,29 @@ import java.util.Locale;
  * a hash to a method that accepts integer keys, which would hash it again.
  *
  * <p>Any number of threads can look up keys while no thread changes the filter.
+ *
+ * <p>Filters are serialized as their standalone bytes, and damaged ones are an {@link InvalidObjectException}.
  */
-public abstract sealed class Filter permits BloomView, FilterBank {
-    final ByteBuffer bytes;
+public abstract sealed class Filter implements Serializable permits BloomView, FilterBank {
+    private static final long serialVersionUID = 1;
+
+    /** Transient, because Kryo, unless told to use Java's streams, would send a mapped file's address. */
+    final transient ByteBuffer bytes;
     final int nBlocks;
     final int nModules;
     final int k;
     private final long seed;
     private final long mixed;
+    /** {@code null} for a filter in memory. */
+    final transient Footer footer;
 
-    Filter(ByteBuffer bytes, int nBlocks, int nModules, int k, long seed) {
+    Filter(ByteBuffer bytes, int nBlocks, int nModules, int k, long seed, Footer footer) {
         this.bytes = bytes;
         this.nBlocks = nBlocks;
         this.nModules = nModules;
         this.k = k;
         this.seed = seed;
+        this.footer = footer;
         this.mixed = Hash.of(seed, 0x9E3779B97F4A7C15L);
     }
 
@@ -125,7 +136,43 @@ public abstract sealed class Filter permits BloomView, FilterBank {
 
     @Override
     public String toString() {
-        return String.format(Locale.ROOT, "%s[nBlocks=%d, k=%d, nModules=%d, seed=%#x]", getClass().getSimpleName(), nBlocks,
-                k, nModules, seed);
+        return String.format(Locale.ROOT, "%s[nBlocks=%d, k=%d, nModules=%d, seed=%#x]", getClass().getSimpleName(),
+                nBlocks, k, nModules, seed);
+    }
+
+    /** The bytes that it was read from, with their checksums. */
+    byte[] toStandalone() {
+        byte[] standalone = new byte[footer.all().limit()];
+        footer.all().get(0, standalone);
+        return standalone;
+    }
+
+    final Object writeReplace() {
+        return new Serialized(getClass().getSimpleName(), toStandalone());
+    }
+
+    private void readObject(ObjectInputStream in) throws InvalidObjectException {
+        readObjectNoData();
+    }
+
+    private void readObjectNoData() throws InvalidObjectException {
+        throw new InvalidObjectException("a filter is serialized as its standalone bytes");
+    }
+
+    private record Serialized(String type, byte[] standalone) implements Serializable {
+        private Object readResolve() throws InvalidObjectException {
+            try {
+                ByteBuffer bytes = ByteBuffer.wrap(standalone);
+                return switch (type) {
+                    case "BloomFilter" -> BloomView.fromStandalone(bytes).toFilter();
+                    case "BloomView" -> BloomView.fromStandalone(bytes);
+                    default -> FilterBank.fromStandalone(bytes);
+                };
+            } catch (DecodeException | NullPointerException error) {
+                InvalidObjectException invalid = new InvalidObjectException(error.getMessage());
+                invalid.initCause(error);
+                throw invalid;
+            }
+        }
     }
 }

@@ -12,6 +12,7 @@ import java.util.BitSet;
  * <p>{@code contains} says whether any of them possibly has it.
  */
 public final class FilterBank extends Filter {
+    private static final long serialVersionUID = 1;
     private static final int ROWS = 512;
     /** The checksum and the zeros behind a region's rows. */
     private static final int TRAILER = 64;
@@ -22,7 +23,7 @@ public final class FilterBank extends Filter {
     private final int rowLength;
 
     private FilterBank(Footer footer, int nSlots) {
-        super(footer.body(), (int) footer.size(), 1, footer.k(), footer.seed());
+        super(footer.body(), (int) footer.size(), 1, footer.k(), footer.seed(), footer);
         this.nSlots = nSlots;
         this.rowLength = rowLength(nSlots);
     }

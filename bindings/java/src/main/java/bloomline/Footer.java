@@ -7,8 +7,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.Map;
 
 /** The 64 bytes that end all standalone bytes, the body before them, and the checksum of each of its modules. */
-record Footer(
-        ByteBuffer body, long size, long keys, long seed, ByteBuffer checksums, int nModules, int k, long checksum) {
+record Footer(ByteBuffer all, ByteBuffer body, long size, long keys, long seed, ByteBuffer checksums, int nModules,
+        int k, long checksum) {
     static final int LENGTH = 64;
     /** With the checksums of the most modules. */
     static final int MOST_LENGTH = LENGTH + 8 * Sizing.MOST_MODULES;
@@ -65,8 +65,8 @@ record Footer(
             // In lanes, as for one module. The limit keeps the product from overflowing.
             size = 8L * nModules * field("number of blocks", size, 1, Integer.MAX_VALUE);
         }
-        return new Footer(all.slice(0, end), size, Lanes.get(all, at + 8), Lanes.get(all, at + 16), checksums, nModules,
-                k, stored);
+        return new Footer(all, all.slice(0, end), size, Lanes.get(all, at + 8), Lanes.get(all, at + 16), checksums,
+                nModules, k, stored);
     }
 
     static int field(String name, long found, int least, int most) {

@@ -5,8 +5,16 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.DataOutputStream;
 import java.io.IOException;
+import java.io.InvalidObjectException;
+import java.io.ObjectInputStream;
+import java.io.ObjectOutputStream;
+import java.io.ObjectStreamConstants;
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
@@ -73,6 +81,64 @@ class DamageTest {
         BloomView view = BloomView.fromStandaloneUnverified(ByteBuffer.wrap(bytes));
         view.verify();
         assertThrows(IllegalStateException.class, () -> view.toFilter().verify());
+    }
+
+    private static Object read(byte[] stream) throws IOException, ClassNotFoundException {
+        return new ObjectInputStream(new ByteArrayInputStream(stream)).readObject();
+    }
+
+    @Test
+    void aSerializedFilterIsTheSameOrRefused() throws Exception {
+        BloomFilter made = new BloomFilter(100, 0.01);
+        made.insert("ant");
+        List<byte[]> all = new ArrayList<>(List.of(made.toStandalone()));
+        List<Filter> filters = new ArrayList<>(List.of(made));
+        for (Map<String, String> row : Support.files("standalone", "bank")) {
+            byte[] bytes = golden(row.get("file"));
+            for (Function<ByteBuffer, Filter> opener : Support.openers(row.get("kind"))) {
+                all.add(bytes);
+                filters.add(opener.apply(ByteBuffer.wrap(bytes)));
+            }
+        }
+        for (int i = 0; i < all.size(); i++) {
+            ByteArrayOutputStream out = new ByteArrayOutputStream();
+            new ObjectOutputStream(out).writeObject(filters.get(i));
+            byte[] stream = out.toByteArray();
+            Filter filter = (Filter) read(stream);
+            assertEquals(filters.get(i).getClass(), filter.getClass());
+            assertArrayEquals(all.get(i), filter.toStandalone());
+            assertEquals(filter.containsHash(7), filters.get(i).containsHash(7));
+            // The name of its type is last.
+            int end = stream.length - 3 - filter.getClass().getSimpleName().length();
+            for (int at = end - all.get(i).length; at < end; at += 1 + all.get(i).length / 100) {
+                stream[at] ^= 1;
+                assertThrows(InvalidObjectException.class, () -> read(stream), filter + ", byte " + at);
+                stream[at] ^= 1;
+            }
+        }
+    }
+
+    /** As a forged stream can have it. */
+    @Test
+    void aFilterIsNotReadByItsFields() throws IOException {
+        for (Class<?>[] classes : new Class<?>[][] {
+            {BloomFilter.class, BloomView.class, Filter.class}, {FilterBank.class},
+        }) {
+            ByteArrayOutputStream out = new ByteArrayOutputStream();
+            DataOutputStream stream = new DataOutputStream(out);
+            stream.writeInt(ObjectStreamConstants.STREAM_MAGIC << 16 | ObjectStreamConstants.STREAM_VERSION);
+            stream.writeByte(ObjectStreamConstants.TC_OBJECT);
+            for (Class<?> each : classes) {
+                stream.writeByte(ObjectStreamConstants.TC_CLASSDESC);
+                stream.writeUTF(each.getName());
+                stream.writeLong(1);
+                stream.writeByte(ObjectStreamConstants.SC_SERIALIZABLE);
+                stream.writeShort(0);
+                stream.writeByte(ObjectStreamConstants.TC_ENDBLOCKDATA);
+            }
+            stream.writeByte(ObjectStreamConstants.TC_NULL);
+            assertThrows(InvalidObjectException.class, () -> read(out.toByteArray()));
+        }
     }
 
     @Test
