@@ -131,19 +131,4 @@ public final class BloomFilter extends BloomView {
         out.write(lanes.array(), lanes.arrayOffset(), lanes.limit());
         out.write(Footer.write(lanes, nModules, keys, seed(), k).array());
     }
-
-    /** The fewest lanes that represent the filter: those of a short one, if blocks that share a lane agree in it. */
-    private ByteBuffer fewestLanes() {
-        int most = nModules > 1 || nBlocks % 2 == 0 ? 0 : Math.min(MOST_SHORT_LANES, 4 * nBlocks);
-        for (int count = nBlocks; count <= most; count *= 2) {
-            ByteBuffer lanes = ByteBuffer.allocate(8 * count);
-            for (int from = 0; from < bytes.limit(); from += 8) {
-                Lanes.set(lanes, shared(from, lanes.limit()), Lanes.get(bytes, from));
-            }
-            if (wholeBlocks(lanes).equals(bytes)) {
-                return lanes;
-            }
-        }
-        return bytes.duplicate();
-    }
 }

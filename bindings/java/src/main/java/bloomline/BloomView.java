@@ -3,6 +3,7 @@ package bloomline;
 import static bloomline.Sizing.check;
 
 import java.nio.ByteBuffer;
+import java.util.Optional;
 import java.util.OptionalLong;
 
 /**
@@ -118,6 +119,69 @@ public sealed class BloomView extends Filter permits BloomFilter {
     /** Number of distinct keys, if the bytes contain it. */
     public final OptionalLong knownKeys() {
         return keys == Footer.UNKNOWN_KEYS ? OptionalLong.empty() : OptionalLong.of(keys);
+    }
+
+    /** Fraction of bits that are set, 0 to 1. Reads the whole filter, as the estimates do. */
+    public final double fillRatio() {
+        long ones = 0;
+        for (int at = 0; at < bytes.limit(); at += 8) {
+            ones += Long.bitCount(Lanes.get(bytes, at));
+        }
+        return ones / (8.0 * bytes.limit());
+    }
+
+    /** The probability that an absent key is reported as possibly present, exact for the bits as they are. */
+    public final double estimatedFpr() {
+        double fpr = 1;
+        for (int module = 0; module < nBlocks; module += moduleBlocks) {
+            double sum = 0;
+            for (int block = module; block < module + moduleBlocks; block++) {
+                sum += fprOfRotations(Lanes.BLOCK_BYTES * block);
+            }
+            fpr *= sum / (8.0 * moduleBlocks);
+        }
+        return fpr;
+    }
+
+    /** For each rotation the product of the probed lanes' fill ratios, summed. */
+    private double fprOfRotations(int block) {
+        double[] fill = new double[8];
+        for (int lane = 0; lane < 8; lane++) {
+            fill[lane] = Long.bitCount(Lanes.get(bytes, block + 8 * lane)) / 64.0;
+        }
+        double sum = 0;
+        for (int rotation = 0; rotation < 8; rotation++) {
+            double product = 1;
+            for (int lane = 0; lane < 8; lane++) {
+                int probes = k + 7 - (lane + rotation) % 8 >> 3;
+                product *= probes == 0 ? 1 : probes == 1 ? fill[lane] : fill[lane] * fill[lane];
+            }
+            sum += product;
+        }
+        return sum;
+    }
+
+    /**
+     * An estimate of the number of distinct keys, or empty if the filter is too full, from about five times the keys
+     * that it was sized for.
+     */
+    public final Optional<KeyEstimate> estimatedKeys() {
+        return KeyEstimate.of(fewestLanes(), k, nModules);
+    }
+
+    /** The fewest lanes that represent the filter: those of a short one, if blocks that share a lane agree in it. */
+    final ByteBuffer fewestLanes() {
+        int most = nModules > 1 || nBlocks % 2 == 0 ? 0 : Math.min(MOST_SHORT_LANES, 4 * nBlocks);
+        for (int count = nBlocks; count <= most; count *= 2) {
+            ByteBuffer lanes = ByteBuffer.allocate(8 * count);
+            for (int from = 0; from < bytes.limit(); from += 8) {
+                Lanes.set(lanes, shared(from, lanes.limit()), Lanes.get(bytes, from));
+            }
+            if (wholeBlocks(lanes).equals(bytes)) {
+                return lanes;
+            }
+        }
+        return bytes.duplicate();
     }
 
     /** Copies the filter into one that you can change, of whole blocks. */

@@ -256,7 +256,7 @@ public record Sizing(int nBlocks, int k, int nModules) implements Serializable {
     // The platforms' own functions differ in the last bit, and sizes must be equal everywhere.
 
     /** e^(−x) for x ≥ 0. */
-    private static double expOfMinus(double x) {
+    static double expOfMinus(double x) {
         if (x > 700) {
             return 0;
         }

@@ -6,10 +6,13 @@ import static bloomline.Support.view;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
 import java.util.Random;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -79,6 +82,46 @@ class AgreementTest {
             String message = expected + " keys, " + fpr + ", at most " + modules + " modules";
             assertArrayEquals(Files.readAllBytes(folder.resolve("theirs")), filter.toStandalone(), message);
         }
+    }
+
+    @Test
+    void estimates() throws Exception {
+        Random random = new Random(12);
+        List<String> paths = new ArrayList<>();
+        for (Map<String, String> row : Support.files("standalone")) {
+            paths.add(Support.GOLDEN.resolve(row.get("file")).toString());
+        }
+        for (int round = 0; round < 200; round++) {
+            int nModules = 1 + random.nextInt(4);
+            int ofEach = 1 + random.nextInt(round % 2 == 0 ? 9 : 200);
+            BloomFilter filter = new BloomFilter(new Sizing(ofEach * nModules, 1 + round % 16, nModules), round);
+            // Up to more than there is an estimate for.
+            random.longs((long) (512.0 * ofEach / filter.k() * random.nextDouble() * 5)).forEach(filter::insert);
+            paths.add(path("" + round));
+            Files.write(folder.resolve("" + round), filter.toStandalone());
+        }
+        String[] arguments = Stream.concat(Stream.of("info", "--json"), paths.stream()).toArray(String[]::new);
+        String[] infos = new String(bloomline(new byte[0], arguments), StandardCharsets.UTF_8).split("\n}");
+        int tooFull = 0;
+        for (int i = 0; i < paths.size(); i++) {
+            BloomView view = view(Files.readAllBytes(Path.of(paths.get(i))));
+            for (BloomView filter : List.of(view, view.toFilter())) {
+                Optional<KeyEstimate> estimate = filter.estimatedKeys();
+                agrees(infos[i], "estimated_keys", estimate.map(keys -> (double) keys.keys()));
+                agrees(infos[i], "standard_error", estimate.map(KeyEstimate::standardError));
+                agrees(infos[i], "fill_ratio", Optional.of(filter.fillRatio()));
+                agrees(infos[i], "false_positive_rate", Optional.of(filter.estimatedFpr()));
+                tooFull += estimate.isEmpty() ? 1 : 0;
+            }
+        }
+        assertTrue(tooFull > 20 && tooFull < 200, tooFull + " are too full");
+    }
+
+    private static void agrees(String info, String name, Optional<Double> ours) {
+        String theirs = info.replaceFirst("(?s).*\"" + name + "\": ([^,\\n]*).*", "$1");
+        boolean isSame = theirs.equals("null") ? ours.isEmpty() : ours.isPresent()
+                && Math.abs(Double.parseDouble(theirs) - ours.get()) <= 1e-12 * ours.get();
+        assertTrue(isSame, name + " is " + ours + " in Java, but" + info);
     }
 
     /** With the option for at most so many modules, or none for 0. */

@@ -17,6 +17,7 @@ import java.util.Locale;
 import java.util.OptionalLong;
 import java.util.Random;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 
@@ -169,6 +170,19 @@ class FilterTest {
         BloomFilter other = new BloomFilter(new Sizing(12, 6), 0);
         other.unionWith(filter);
         assertTrue(other.knownKeys().isEmpty());
+    }
+
+    @Test
+    void aFullFilterSaysSo() {
+        BloomFilter filter = new BloomFilter(1_000, 0.01);
+        assertEquals(new KeyEstimate(0, Math.sqrt(1 / 12.0)), filter.estimatedKeys().get());
+        assertTrue(filter.fillRatio() == 0 && filter.estimatedFpr() == 0);
+        filter.insertKeys(LongStream.range(0, 5_000).toArray());
+        KeyEstimate estimate = filter.estimatedKeys().get();
+        assertEquals(5_000, estimate.keys(), 4 * estimate.standardError());
+        assertTrue(filter.fillRatio() > 0.9 && filter.estimatedFpr() > 0.5);
+        filter.insertKeys(LongStream.range(0, 20_000).toArray());
+        assertTrue(filter.estimatedKeys().isEmpty());
     }
 
     @Test
