@@ -5,6 +5,9 @@ import static bloomline.Sizing.check;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.ByteBuffer;
+import java.util.Collection;
+import java.util.Comparator;
+import java.util.Optional;
 
 /**
  * A set of keys that never loses one, and reports absent keys as possibly present at a rate that you choose.
@@ -93,28 +96,55 @@ public final class BloomFilter extends BloomView {
     }
 
     /**
-     * Inserts all keys of {@code other}. The bits are the same as if each key had been inserted here.
+     * A new filter of the keys of all filters, in the size of the largest. As for {@link #unionWith}, but in any order.
      *
-     * @throws IllegalArgumentException if the filters differ in size or seed
+     * @throws IllegalArgumentException if there are no filters, the blocks of one do not divide the largest one's, or
+     *     they differ in k, modules or seed
+     */
+    public static BloomFilter union(Collection<? extends BloomView> filters) {
+        Optional<? extends BloomView> largest = filters.stream().max(Comparator.comparingInt(BloomView::nBlocks));
+        check(largest.isPresent(), "a union needs at least one filter");
+        BloomFilter union = new BloomFilter(largest.get().sizing(), largest.get().seed());
+        filters.forEach(union::unionWith);
+        return union;
+    }
+
+    /**
+     * Inserts all keys of {@code other}. If both have as many blocks, the bits are the same as if each key had been
+     * inserted here. If {@code other} has fewer, each of them is repeated, so its keys fill this filter as many times
+     * as this filter is larger. To unite with a larger filter, call {@link #union}, or {@linkplain #toFolded fold} it.
+     *
+     * @throws IllegalArgumentException if the blocks of {@code other} do not divide this filter's, or they differ in k,
+     *     modules or seed. Then nothing is changed
      */
     public void unionWith(BloomView other) {
-        check(other.sizing().equals(sizing()) && other.seed() == seed(), "filters of another size or seed cannot be "
-                + "united: this is %s, the other %s: build both alike, or fold the larger one", this, other);
+        check(moduleBlocks % other.moduleBlocks == 0 && nModules == other.nModules && k == other.k
+                && seed() == other.seed(), "%2$s cannot be united into %1$s: build both alike, or, if only the first "
+                + "is larger, by a factor, call BloomFilter.union or fold it", this, other);
         keys = Footer.UNKNOWN_KEYS;
         unite(other);
     }
 
-    /** Sets the bits of a filter with as many blocks, or a multiple, which is then folded. Returns all bits, united. */
+    /**
+     * Sets the bits of a filter with as many blocks, with a divisor of them, which are repeated, or with a multiple,
+     * which is folded. Returns all bits, united.
+     */
     long unite(BloomView other) {
-        int factor = other.nBlocks / nBlocks;
+        int repeats = Math.max(nBlocks / other.nBlocks, 1);
+        int folds = Math.max(other.nBlocks / nBlocks, 1);
         long all = 0;
-        for (int from = 0; from < other.bytes.limit(); from += 8) {
-            long bits = Lanes.get(other.bytes, from);
-            int at = from / Lanes.BLOCK_BYTES / factor * Lanes.BLOCK_BYTES + from % Lanes.BLOCK_BYTES;
-            Lanes.set(bytes, at, Lanes.get(bytes, at) | bits);
+        for (int at = 0; at < Math.max(bytes.limit(), other.bytes.limit()); at += 8) {
+            long bits = Lanes.get(other.bytes, divided(at, repeats));
+            int to = divided(at, folds);
+            Lanes.set(bytes, to, Lanes.get(bytes, to) | bits);
             all |= bits;
         }
         return all;
+    }
+
+    /** Where a lane is after its block's number is divided by this factor. */
+    private static int divided(int at, int factor) {
+        return at / Lanes.BLOCK_BYTES / factor * Lanes.BLOCK_BYTES + at % Lanes.BLOCK_BYTES;
     }
 
     /** Returns the standalone bytes, with checksums: a file for every language. */

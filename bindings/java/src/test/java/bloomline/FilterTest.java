@@ -13,6 +13,7 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Locale;
 import java.util.OptionalLong;
 import java.util.Random;
@@ -145,12 +146,17 @@ class FilterTest {
         BloomFilter filter = new BloomFilter(new Sizing(12, 6), 0);
         for (BloomFilter other : new BloomFilter[] {
             new BloomFilter(new Sizing(12, 7), 0), new BloomFilter(new Sizing(24, 6), 0),
-            new BloomFilter(new Sizing(6, 6), 0), new BloomFilter(new Sizing(12, 6), SEED),
-            new BloomFilter(new Sizing(12, 6, 2), 0),
+            new BloomFilter(new Sizing(5, 6), 0), new BloomFilter(new Sizing(12, 6), SEED),
+            new BloomFilter(new Sizing(12, 6, 2), 0), new BloomFilter(new Sizing(6, 6, 2), 0),
         }) {
             other.insert("ant");
             assertThrows(IllegalArgumentException.class, () -> filter.unionWith(other));
+            boolean isOnlyLarger = other.nBlocks() == 24;
+            if (!isOnlyLarger) {
+                assertThrows(IllegalArgumentException.class, () -> BloomFilter.union(List.of(filter, other)));
+            }
         }
+        assertThrows(IllegalArgumentException.class, () -> BloomFilter.union(List.of()));
         for (int factor : new int[] {0, -1, 5, 24}) {
             assertThrows(IllegalArgumentException.class, () -> filter.toFolded(factor));
         }
