@@ -3,6 +3,7 @@ package bloomline;
 import static bloomline.Sizing.check;
 
 import java.nio.ByteBuffer;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
 
@@ -109,6 +110,19 @@ public sealed class BloomView extends Filter permits BloomFilter {
     /** Where a lane of whole blocks is in a short filter of this length. Its blocks overlap, and wrap around. */
     static int shared(int at, int length) {
         return (at / Lanes.BLOCK_BYTES * Integer.lowestOneBit(length) + at % Lanes.BLOCK_BYTES) % length;
+    }
+
+    /** Whether the other filter has the same size, seed and bits, so that it returns the same answers. */
+    @Override
+    public final boolean equals(Object other) {
+        return other instanceof BloomView view && sizing().equals(view.sizing()) && seed() == view.seed()
+                && bytes.equals(view.bytes);
+    }
+
+    /** Of what inserts do not change. */
+    @Override
+    public final int hashCode() {
+        return Objects.hash(sizing(), seed());
     }
 
     /** The size, for a filter that can be united with this one. */

@@ -5,6 +5,7 @@ import static bloomline.Support.view;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -176,6 +177,22 @@ class FilterTest {
         BloomFilter other = new BloomFilter(new Sizing(12, 6), 0);
         other.unionWith(filter);
         assertTrue(other.knownKeys().isEmpty());
+    }
+
+    @Test
+    void filtersAreEqualByTheirBits() {
+        BloomFilter filter = new BloomFilter(new Sizing(3, 6), 0);
+        BloomFilter other = new BloomFilter(new Sizing(3, 6), 0);
+        filter.insert("ant");
+        assertNotEquals(filter, other);
+        assertEquals(filter.hashCode(), other.hashCode());
+        other.insert("ant");
+        assertEquals(filter, other);
+        assertEquals(filter, view(filter.toStandalone()));
+        BloomFilter empty = new BloomFilter(new Sizing(6, 6), 0);
+        assertNotEquals(empty, new BloomFilter(new Sizing(6, 6, 2), 0));
+        assertNotEquals(empty, new BloomFilter(new Sizing(6, 5), 0));
+        assertNotEquals(empty, new BloomFilter(new Sizing(6, 6), SEED));
     }
 
     @Test
