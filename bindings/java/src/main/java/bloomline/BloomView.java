@@ -177,10 +177,13 @@ public sealed class BloomView extends Filter permits BloomFilter {
 
     /**
      * An estimate of the number of distinct keys, or empty if the filter is too full, from about five times the keys
-     * that it was sized for.
+     * that it was sized for. After a union with a smaller filter, its error is larger, and the limit lower.
      */
     public final Optional<KeyEstimate> estimatedKeys() {
-        return KeyEstimate.of(fewestLanes(), k, nModules);
+        ByteBuffer lanes = fewestLanes();
+        // A short filter's blocks overlap, so none are neighbours.
+        boolean isShort = lanes.limit() < bytes.limit();
+        return KeyEstimate.of(lanes, isShort ? 8 : 8 * moduleBlocks, k, nModules);
     }
 
     /** The fewest lanes that represent the filter: those of a short one, if blocks that share a lane agree in it. */

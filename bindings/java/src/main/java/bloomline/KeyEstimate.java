@@ -3,6 +3,8 @@ package bloomline;
 import java.io.Serializable;
 import java.nio.ByteBuffer;
 import java.util.Optional;
+import java.util.stream.IntStream;
+import java.util.stream.LongStream;
 
 /**
  * A number of distinct keys, estimated from a filter's bits.
@@ -12,35 +14,72 @@ import java.util.Optional;
  *     almost never by more than four times this
  */
 public record KeyEstimate(long keys, double standardError) implements Serializable {
-    /** Of lanes that {@code probes} probes of each key fall in, by the estimator that {@code src/estimate.rs} explains. */
-    static Optional<KeyEstimate> of(ByteBuffer lanes, int k, int nModules) {
-        long[] occupancy = new long[65];
-        for (int at = 0; at < lanes.limit(); at += 8) {
-            occupancy[Long.bitCount(Lanes.get(lanes, at))]++;
+    /** By the estimators that {@code src/estimate.rs} explains, of modules with this many lanes each. */
+    static Optional<KeyEstimate> of(ByteBuffer lanes, int moduleLanes, int k, int nModules) {
+        long[] all = new long[65];
+        // Of the first block and of the last block of each module, which can be one block.
+        long[] ends = new long[65];
+        // Of the unions of neighbours.
+        long[] unions = new long[65];
+        long excess = 0;
+        long varianceOfExcess = 0;
+        for (int i = 0; i < lanes.limit() / 8; i++) {
+            int inModule = i % moduleLanes;
+            long lane = Lanes.get(lanes, 8 * i);
+            int b = Long.bitCount(lane);
+            all[b]++;
+            ends[b] += (inModule < 8 ? 1 : 0) + (inModule + 8 >= moduleLanes ? 1 : 0);
+            if (inModule >= 8) {
+                long before = Lanes.get(lanes, 8 * (i - 8));
+                int a = Long.bitCount(before);
+                int union = Long.bitCount(before | lane);
+                unions[union]++;
+                excess += 64 * (a + b - union) - a * b;
+                varianceOfExcess += a * b * (64 - a) * (64 - b);
+            }
         }
-        long nLanes = lanes.limit() / 8;
-        double bits = 64.0 * nLanes;
+        Optional<Probes> probes = probes(all, k, 4);
+        double bits = excess / 64.0;
+        if (bits > 0 && bits * bits > 28 * (varianceOfExcess / (63.0 * 64 * 64) + bits / 3)) {
+            // A union with a smaller filter has repeated blocks, whose keys count once.
+            long[] pairs = IntStream.range(0, 65).mapToLong(i -> 2 * all[i] - ends[i]).toArray();
+            probes = probes.flatMap(a -> probes(pairs, k, 4).flatMap(b -> probes(unions, k, 128).map(c -> {
+                double share = c.bits / a.bits;
+                return new Probes(a.perBit - share * (2 * b.perBit - c.perBit),
+                        a.variance - share * share * (4 * b.variance - c.variance), a.bits);
+            })));
+        }
+        return probes.map(found -> {
+            double scale = found.bits / (k * nModules);
+            double variance = Math.max(found.variance, 0) * scale * scale;
+            return new KeyEstimate((long) Math.max(found.perBit * scale + 0.5, 0), Math.sqrt(variance + 1 / 12.0));
+        });
+    }
+
+    private record Probes(double perBit, double variance, double bits) {}
+
+    /** Empty if too few bits are clear, or more than one in {@code lanesPerFull} lanes is full. */
+    private static Optional<Probes> probes(long[] occupancy, int k, int lanesPerFull) {
+        long nLanes = LongStream.of(occupancy).sum();
         long ones = 0;
-        double noticed = 0;
+        double probes = 0;
         double variance = 0;
-        double noticedByLane = 0;
+        double probesOfLane = 0;
         double varianceOfLane = 0;
         for (int set = 0; set <= 64; set++) {
             ones += occupancy[set] * set;
-            noticed += occupancy[set] * noticedByLane;
+            probes += occupancy[set] * probesOfLane;
             variance += occupancy[set] * varianceOfLane;
-            double clear = 64 - set;
-            noticedByLane += set < 64 ? 64 / clear : 0;
-            varianceOfLane += set < 64 ? 64 * set / (clear * clear) : 0;
+            double clear = Math.max(64 - set, 1);
+            probesOfLane += 64 / clear;
+            varianceOfLane += 64 * set / (clear * clear);
         }
         boolean isTooFull = ones > 0 && 64 * nLanes - ones < 64 * nLanes / 50 + 4;
-        if (isTooFull || occupancy[64] > nLanes / 4) {
+        if (isTooFull || occupancy[64] > nLanes / lanesPerFull) {
             return Optional.empty();
         }
-        double scale = bits / (k * nModules);
-        double keys = probesPerBit(noticed / bits, k) * scale + 0.5;
-        double ofKeys = variance / (bits * bits) * scale * scale;
-        return Optional.of(new KeyEstimate((long) keys, Math.sqrt(ofKeys + 1 / 12.0)));
+        double bits = 64.0 * nLanes;
+        return Optional.of(new Probes(probesPerBit(probes / bits, k), variance / (bits * bits), bits));
     }
 
     /** Adds the probes that full lanes did not notice, by Newton's method. */

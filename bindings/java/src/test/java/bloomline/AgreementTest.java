@@ -97,6 +97,13 @@ class AgreementTest {
             BloomFilter filter = new BloomFilter(new Sizing(ofEach * nModules, 1 + round % 16, nModules), round);
             // Up to more than there is an estimate for.
             random.longs((long) (512.0 * ofEach / filter.k() * random.nextDouble() * 5)).forEach(filter::insert);
+            if (round % 3 == 0) {
+                int factor = FilterTest.divisor(random, ofEach);
+                Sizing divided = new Sizing(ofEach / factor * nModules, filter.k(), nModules);
+                BloomFilter small = new BloomFilter(divided, round);
+                random.longs(random.nextInt(1 + 50 * ofEach / factor)).forEach(small::insert);
+                filter.unionWith(small);
+            }
             paths.add(path("" + round));
             Files.write(folder.resolve("" + round), filter.toStandalone());
         }

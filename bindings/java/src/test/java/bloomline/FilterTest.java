@@ -67,7 +67,7 @@ class FilterTest {
         }
     }
 
-    private static int divisor(Random random, int number) {
+    static int divisor(Random random, int number) {
         int divisor = 1 + random.nextInt(number);
         while (number % divisor != 0) {
             divisor--;
@@ -206,6 +206,16 @@ class FilterTest {
         assertTrue(filter.fillRatio() > 0.9 && filter.estimatedFpr() > 0.5);
         filter.insertKeys(LongStream.range(0, 20_000).toArray());
         assertTrue(filter.estimatedKeys().isEmpty());
+    }
+
+    @Test
+    void keysOfASmallerFilterCountOnce() {
+        BloomFilter filter = new BloomFilter(new Sizing(320, 6), 0);
+        BloomFilter small = new BloomFilter(new Sizing(20, 6), 0);
+        filter.insertKeys(LongStream.range(0, 1_000).toArray());
+        small.insertKeys(LongStream.range(1_000, 1_500).toArray());
+        KeyEstimate estimate = BloomFilter.union(List.of(small, filter)).estimatedKeys().get();
+        assertEquals(1_500, estimate.keys(), 4 * estimate.standardError());
     }
 
     @Test
