@@ -3,17 +3,15 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::fs::{self, File, Metadata, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
-#[cfg(unix)]
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf, absolute};
 use std::sync::{Once, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Error, Result, anyhow, ensure};
-use bloomline_replace::{Target, end_of_links};
+use bloomline_replace::{Target, end_of_links, is_at, place};
 use serde_json::Value;
 use tempfile::TempPath;
 
@@ -123,23 +121,6 @@ pub fn is_pipe_closed(error: &Error) -> bool {
     error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == ErrorKind::BrokenPipe)
 }
 
-/// Where a regular file is, whatever its name.
-#[cfg(unix)]
-fn place(metadata: io::Result<Metadata>) -> Option<(u64, u64)> {
-    metadata.ok().filter(Metadata::is_file).map(|file| (file.dev(), file.ino()))
-}
-
-/// Other systems do not say, so all files count as one.
-#[cfg(not(unix))]
-fn place(metadata: io::Result<Metadata>) -> Option<()> {
-    metadata.ok().filter(Metadata::is_file).map(drop)
-}
-
-/// Whether `file` is what the path leads to now: another process may have removed or replaced it.
-fn is_at(file: &File, path: &Path) -> bool {
-    place(file.metadata()).is_some_and(|one| place(fs::metadata(path)) == Some(one))
-}
-
 /// Whether `path` is the file that standard output goes to.
 pub fn is_printed_to(path: &Path) -> bool {
     stdout().is_ok_and(|file| is_at(&file, path))
@@ -200,18 +181,12 @@ impl NewFile {
             _ => failed(error),
         };
         let prefix = format!(".{}", beginning(&target.name));
-        remove_leftovers(&target.directory, &prefix);
+        target.remove_leftovers(&prefix, SUFFIX);
         signals::watch()?;
-        let file = loop {
-            let mut temporary = signals::temporary();
-            let (file, path) = target.temporary(&prefix, SUFFIX).map_err(not_created)?.into_parts();
-            // Another run may have removed the file before it was locked. Without locks, no run removes any.
-            let _ = file.lock();
-            if path.exists() {
-                *temporary = Some(path);
-                break file;
-            }
-        };
+        let mut temporary = signals::temporary();
+        let (file, path) = target.temporary(&prefix, SUFFIX).map_err(not_created)?.into_parts();
+        *temporary = Some(path);
+        drop(temporary);
         Ok(Self { name: name.to_owned(), file, target: Some(target) })
     }
 
@@ -258,27 +233,6 @@ fn open_stream(name: &Path) -> io::Result<File> {
     // The descriptor, because the path /dev/stdout cannot always be opened, and a file that is appended to would be
     // overwritten.
     if is_stdout(name) { stdout() } else { File::options().write(true).open(name) }
-}
-
-/// Removes temporary files that nobody has locked, because their runs were killed.
-fn remove_leftovers(directory: &Path, prefix: &str) {
-    const LETTERS: usize = 6;
-    let is_one = |name: &str| {
-        let middle = name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(SUFFIX));
-        middle.is_some_and(|letters| {
-            letters.len() == LETTERS && letters.bytes().all(|it| it.is_ascii_alphanumeric())
-        })
-    };
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        let is_leftover = entry.file_name().to_str().is_some_and(is_one)
-            && entry.file_type().is_ok_and(|kind| kind.is_file());
-        if let Some(file) = is_leftover.then(|| File::open(entry.path()).ok()).flatten()
-            && file.try_lock().is_ok()
-            && is_at(&file, &entry.path())
-        {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
 }
 
 /// Opens a file to lock, or creates it. The error is `AlreadyExists` if another run removes or creates it meanwhile. A

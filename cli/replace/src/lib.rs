@@ -10,13 +10,22 @@ use std::io::{self, ErrorKind};
 #[cfg(unix)]
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf, absolute, is_separator};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use tempfile::{NamedTempFile, TempPath};
 
-/// Replaces the file at `path`, or creates it. A killed process may leave a hidden file, with a name in `.tmp`, beside it.
+/// Replaces the file at `path`, or creates it. A killed process may leave a hidden file beside it, with a name in
+/// `.tmp`, which the next call in this directory removes.
 pub fn save(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    /// Calls that do not list the directory. Some 200 entries are listed per call, so that whoever saves thousands of
+    /// files in one directory does not list it thousands of times.
+    static UNLISTED: AtomicUsize = AtomicUsize::new(0);
     let target = Target::of(path)?;
-    let (mut file, temporary) = target.temporary(".bloomline-", ".tmp")?.into_parts();
+    let (prefix, suffix) = (".bloomline-", ".tmp");
+    if UNLISTED.fetch_update(Relaxed, Relaxed, |calls| calls.checked_sub(1)).is_err() {
+        UNLISTED.store(target.remove_leftovers(prefix, suffix) / 200, Relaxed);
+    }
+    let (mut file, temporary) = target.temporary(prefix, suffix)?.into_parts();
     write(&mut file)?;
     file.sync_all()?;
     target.replace(temporary)
@@ -53,7 +62,7 @@ impl Target {
     }
 
     /// Creates a file to write in the same directory, with the mode and the owner of the file that it will replace. Its
-    /// name has six random letters between the prefix and the suffix.
+    /// name has six random letters between the prefix and the suffix. It stays locked while it is open.
     // Not tempfile's own random names: they need `std::thread::current`, which allocates a block that lives as long as
     // the process, and valgrind calls it possibly lost in programs that use the C library.
     pub fn temporary(&self, prefix: &str, suffix: &str) -> io::Result<NamedTempFile> {
@@ -67,7 +76,14 @@ impl Target {
             let path = absolute(self.directory.join(format!("{prefix}{random:06x}{suffix}")))?;
             match options.open(&path) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                opened => break (opened?, path),
+                opened => {
+                    let file = opened?;
+                    // Another process may have removed it before it was locked. Without locks, none removes any.
+                    let _ = file.lock();
+                    if path.exists() {
+                        break (file, path);
+                    }
+                }
             }
         };
         let file = NamedTempFile::from_parts(file, TempPath::try_from_path(path)?);
@@ -82,6 +98,30 @@ impl Target {
         Ok(file)
     }
 
+    /// Removes files from [`temporary`](Self::temporary) that nobody has locked, because their processes were killed.
+    /// Returns the number of entries of the directory.
+    pub fn remove_leftovers(&self, prefix: &str, suffix: &str) -> usize {
+        const LETTERS: usize = 6;
+        let is_one = |name: &str| {
+            let middle = name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(suffix));
+            middle.is_some_and(|letters| {
+                letters.len() == LETTERS && letters.bytes().all(|it| it.is_ascii_alphanumeric())
+            })
+        };
+        let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        let listed = entries.inspect(|entry| {
+            let is_leftover = entry.file_name().to_str().is_some_and(is_one)
+                && entry.file_type().is_ok_and(|kind| kind.is_file());
+            if let Some(file) = is_leftover.then(|| File::open(entry.path()).ok()).flatten()
+                && file.try_lock().is_ok()
+                && is_at(&file, &entry.path())
+            {
+                let _ = fs::remove_file(entry.path());
+            }
+        });
+        listed.count()
+    }
+
     /// Renames a file from [`temporary`](Self::temporary), which the caller has synced, into place.
     pub fn replace(&self, temporary: TempPath) -> io::Result<()> {
         temporary.persist(self.directory.join(&self.name))?;
@@ -90,6 +130,23 @@ impl Target {
         let _ = File::open(&self.directory).and_then(|directory| directory.sync_all());
         Ok(())
     }
+}
+
+/// Where a regular file is, whatever its name.
+#[cfg(unix)]
+pub fn place(metadata: io::Result<Metadata>) -> Option<(u64, u64)> {
+    metadata.ok().filter(Metadata::is_file).map(|file| (file.dev(), file.ino()))
+}
+
+/// Other systems do not say, so all files count as one.
+#[cfg(not(unix))]
+pub fn place(metadata: io::Result<Metadata>) -> Option<()> {
+    metadata.ok().filter(Metadata::is_file).map(drop)
+}
+
+/// Whether `file` is what the path leads to now: another process may have removed or replaced it.
+pub fn is_at(file: &File, path: &Path) -> bool {
+    place(file.metadata()).is_some_and(|one| place(fs::metadata(path)) == Some(one))
 }
 
 /// Whether a file that is missing can be created by this name, which "", "missing/" and "missing/.." do not allow.

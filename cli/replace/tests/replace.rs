@@ -67,7 +67,7 @@ fn a_writer_that_fails_leaves_the_old_file() {
 }
 
 #[test]
-fn a_killed_writer_leaves_the_old_file() {
+fn a_killed_writer_leaves_the_old_file_and_the_next_removes_its_own() {
     if let Some(path) = env::var_os("REPLACE_AND_DIE") {
         let died = save(Path::new(&path), |file| file.write_all(b"ne").map(|()| abort()));
         unreachable!("{died:?}");
@@ -77,7 +77,7 @@ fn a_killed_writer_leaves_the_old_file() {
     fs::write(&path, "old").unwrap();
     let mut this = Command::new(env::current_exe().unwrap());
     let died = this
-        .args(["--exact", "a_killed_writer_leaves_the_old_file"])
+        .args(["--exact", "a_killed_writer_leaves_the_old_file_and_the_next_removes_its_own"])
         .env("REPLACE_AND_DIE", &path)
         .output()
         .unwrap();
@@ -88,6 +88,16 @@ fn a_killed_writer_leaves_the_old_file() {
         names.len() == 2 && names[0].starts_with(".bloomline-") && names[0].ends_with(".tmp"),
         "{names:?}"
     );
+    // Not what another process is writing.
+    let in_use = folder.path().join(".bloomline-abcdef.tmp");
+    let file = File::create(&in_use).unwrap();
+    file.lock().unwrap();
+    save(&path, |_| Ok(())).unwrap();
+    assert_eq!(self::names(folder.path()), [".bloomline-abcdef.tmp", "file"]);
+    drop(file);
+    save(&path, |new| save(&path, write("meanwhile")).and_then(|()| new.write_all(b"last"))).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "last");
+    assert_eq!(self::names(folder.path()), ["file"]);
 }
 
 #[test]
