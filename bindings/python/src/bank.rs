@@ -1,7 +1,6 @@
 //! The class `FilterBank`.
 #![forbid(unsafe_code)]
 
-use std::collections::BTreeMap;
 use std::mem;
 use std::path::PathBuf;
 use std::ptr;
@@ -13,10 +12,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use crate::arguments::{self, additional, mmap, packed, path, verify};
-use crate::borrowed::{BloomView, view_of};
 use crate::column::{self, Batch, Signals, Sink};
-use crate::errors::{bank_error, class_of, decode_error, no_room};
-use crate::filters::{BloomFilter, check_memory};
+use crate::errors::{bank_error, class_of, no_room};
+use crate::filters::{BloomFilter, Source, check_memory, with_filters};
 use crate::kinds::{Kinds, UNKNOWN};
 use crate::lock::Lock;
 use crate::{files, keys};
@@ -52,59 +50,11 @@ pub struct FilterBank {
     kinds: Kinds,
 }
 
-/// The classes that a bank accepts.
-const CLASSES: &str = "BloomFilter and BloomView";
-
 /// A filter to be put into a bank.
-enum Source {
-    Filter(Py<BloomFilter>),
-    View(Py<BloomView>),
-}
-
-impl Source {
-    fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if let Ok(filter) = object.cast::<BloomFilter>() {
-            return Ok(Self::Filter(filter.clone().unbind()));
-        }
-        if let Ok(view) = object.cast::<BloomView>() {
-            return Ok(Self::View(view.clone().unbind()));
-        }
-        let class = class_of(object);
-        Err(PyTypeError::new_err(format!("a bank is made of {CLASSES} objects, not {class}")))
-    }
-}
-
-/// Calls `put` with the filters and the kinds of their keys, detached and with the filters locked. Verifies views
-/// first, because the bank would give damaged bits a valid checksum.
-fn with_filters<T: Send>(
-    py: Python<'_>,
-    sources: &[Source],
-    put: impl FnOnce(&[bloomline::BloomView], u8) -> PyResult<T> + Send,
-) -> PyResult<T> {
-    py.detach(|| {
-        // Locks each filter and each view once, and the filters in the order of their addresses, as unions do.
-        let (mut filters, mut views) = (BTreeMap::new(), BTreeMap::new());
-        for source in sources {
-            match source {
-                Source::Filter(filter) => _ = filters.insert(ptr::from_ref(filter.get()), filter.get()),
-                Source::View(view) => _ = views.insert(ptr::from_ref(view.get()), view.get()),
-            }
-        }
-        let mut opened = BTreeMap::new();
-        for (at, view) in views {
-            let guard = view.opened();
-            view_of(&guard)?.verify().map_err(|error| decode_error(error, &[], view.path.as_deref()))?;
-            opened.insert(at, guard);
-        }
-        let locked: BTreeMap<_, _> = filters.into_iter().map(|(at, filter)| (at, filter.read())).collect();
-        let views = sources.iter().map(|source| match source {
-            Source::Filter(filter) => {
-                Ok((locked[&ptr::from_ref(filter.get())].as_view(), filter.get().kinds.get()))
-            }
-            Source::View(view) => Ok((view_of(&opened[&ptr::from_ref(view.get())])?, UNKNOWN)),
-        });
-        let (views, kinds): (Vec<_>, Vec<_>) = views.collect::<PyResult<Vec<_>>>()?.into_iter().unzip();
-        put(&views, kinds.into_iter().fold(0, |all, kinds| all | kinds))
+fn source(object: &Bound<'_, PyAny>) -> PyResult<Source> {
+    object.extract().map_err(|_| {
+        let (classes, class) = (Source::CLASSES, class_of(object));
+        PyTypeError::new_err(format!("a bank is made of {classes} objects, not {class}"))
     })
 }
 
@@ -190,6 +140,11 @@ impl FilterBank {
         Ok(rows)
     }
 
+    fn standalone(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
+        self.bank
+            .detached(py, |bank| files::encode(bank.standalone_len(), |bytes| bank.write_standalone(bytes)))
+    }
+
     fn slot(&self, slot: &Bound<'_, PyAny>) -> PyResult<usize> {
         let slots = self.__len__(slot.py());
         match arguments::read("slot", "an integer", slot) {
@@ -206,10 +161,10 @@ impl FilterBank {
     #[pyo3(signature = (filters, capacity=None))]
     fn new(filters: &Bound<'_, PyAny>, capacity: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let capacity = capacity.map_or(Ok(0), arguments::capacity)?;
-        let sources = arguments::filters(filters, CLASSES)?
-            .map(|filter| Source::new(&filter?))
+        let sources = arguments::filters(filters, Source::CLASSES)?
+            .map(|filter| source(&filter?))
             .collect::<PyResult<Vec<_>>>()?;
-        with_filters(filters.py(), &sources, |filters, kinds| {
+        with_filters(filters.py(), &sources, true, |filters, kinds| {
             Ok(Self::new_with(bank_of(filters, capacity).map_err(bank_error)?, kinds))
         })
     }
@@ -251,7 +206,7 @@ impl FilterBank {
     /// few milliseconds. Raises ValueError if the bank is full, so `reserve` first.
     fn push(&self, filter: &Bound<'_, PyAny>) -> PyResult<usize> {
         let writer = self.bank.writer(filter.py());
-        with_filters(filter.py(), &[Source::new(filter)?], |filters, kinds| {
+        with_filters(filter.py(), &[source(filter)?], true, |filters, kinds| {
             let mut bank = writer.write();
             let slot = bank.push_all(filters).map_err(bank_error)?.start;
             self.kinds.insert(kinds);
@@ -263,7 +218,7 @@ impl FilterBank {
     fn replace(&self, slot: &Bound<'_, PyAny>, filter: &Bound<'_, PyAny>) -> PyResult<()> {
         let slot = self.slot(slot)?;
         let writer = self.bank.writer(filter.py());
-        with_filters(filter.py(), &[Source::new(filter)?], |filters, kinds| {
+        with_filters(filter.py(), &[source(filter)?], true, |filters, kinds| {
             let mut bank = writer.write();
             bank.replace(slot, filters[0]).map_err(bank_error)?;
             self.kinds.insert(kinds);
@@ -347,10 +302,15 @@ impl FilterBank {
 
     /// Returns the bytes that `save` writes, with checksums. Rust and the command line read them too.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = self
-            .bank
-            .detached(py, |bank| files::encode(bank.standalone_len(), |bytes| bank.write_standalone(bytes)));
-        files::python_bytes(py, &bytes?)
+        files::python_bytes(py, &self.standalone(py)?)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let py = other.py();
+        let Ok(other) = other.cast::<Self>() else { return Ok(py.NotImplemented()) };
+        let other = other.get();
+        let equal = ptr::eq(self, other) || self.standalone(py)? == other.standalone(py)?;
+        Ok(equal.into_pyobject(py)?.to_owned().into_any().unbind())
     }
 
     /// Returns the bank in the bytes of `to_bytes`, without spare slots. Raises DecodeError if they are damaged.

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use crate::arguments::{bits_per_key, fpr, most_modules, seed};
 use crate::column::Inserts;
-use crate::errors::{build_error, not_grown};
+use crate::errors::{build_error, not_grown, not_pickled};
 use crate::filters::BloomFilter;
 use crate::keys;
 use crate::kinds::Kinds;
@@ -144,6 +144,10 @@ impl FilterBuilder {
 
     fn __sizeof__(&self, py: Python<'_>) -> usize {
         size_of::<Self>() + self.size_bytes(py)
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        not_pickled("FilterBuilder", "call `finish()`, and pickle or copy its filter")
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {

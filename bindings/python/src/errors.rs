@@ -135,6 +135,11 @@ pub fn os_error(error: io::Error, path: &Path) -> PyErr {
     }
 }
 
+/// For classes whose objects `pickle`, `copy` and processes cannot copy.
+pub fn not_pickled(class: &str, remedy: &str) -> PyResult<()> {
+    Err(PyTypeError::new_err(format!("a {class} cannot be pickled or copied: {remedy}")))
+}
+
 /// The name of an object's class.
 pub fn class_of(object: &Bound<'_, PyAny>) -> String {
     object.get_type().name().map_or("object".into(), |name| name.to_string())

@@ -8,7 +8,7 @@ use bloomline::bank::{IndexView, SlotBitmap};
 use pyo3::prelude::*;
 
 use crate::borrowed::Owner;
-use crate::errors::decode_error;
+use crate::errors::{decode_error, not_pickled};
 use crate::keys;
 
 /// An index over files, which the command line or Rust wrote. It finds which of the files possibly have a key.
@@ -67,6 +67,10 @@ impl FileIndex {
     /// Number of files.
     fn __len__(&self) -> usize {
         self.index.as_view().footer().files()
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        not_pickled("FileIndex", "open its file again there")
     }
 
     fn __repr__(&self) -> String {

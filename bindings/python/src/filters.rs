@@ -1,11 +1,15 @@
 //! The classes of filters that own their memory.
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::ptr;
+use std::sync::{Mutex, PoisonError};
 
 use bloomline::sizing::standard::StandardSizing;
-use bloomline::{Error, Sizing, variants};
+use bloomline::{Error, KeyEstimate, Sizing, variants};
 use pyo3::PyClass;
+use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
@@ -15,9 +19,11 @@ use crate::arguments::{
     self, bits_per_key, expected_keys, factor, fpr, initial_capacity, mmap, most_modules, nulls, path, seed,
     verify,
 };
-use crate::borrowed::BloomView;
+use crate::borrowed::{BloomView, view_of};
 use crate::column::Inserts;
-use crate::errors::{COPY, build_error, class_of, copy_error, mismatch_error, not_grown, out_of_memory};
+use crate::errors::{
+    COPY, build_error, class_of, copy_error, decode_error, mismatch_error, not_grown, out_of_memory,
+};
 use crate::kinds::{Kinds, UNKNOWN};
 use crate::lock::{Lock, Read};
 use crate::{answers, files, keys};
@@ -83,6 +89,9 @@ pub fn check_memory(bytes: usize) -> PyResult<()> {
     allocated.map_err(|_| out_of_memory(bytes, COPY))
 }
 
+/// The expected keys and the requested rate, if the filter was made for one. A scalable filter stores its rate itself.
+type MadeFor = (Option<usize>, Option<f64>);
+
 /// What a pickled filter has: bytes, expected keys, kinds of keys and false-positive rate.
 type Restored<'py> = (Bound<'py, PyBytes>, Option<usize>, u8, Option<f64>);
 
@@ -100,21 +109,23 @@ macro_rules! filter_class {
             filter: Lock<$Filter>,
             /// The filter's seed, which never changes.
             seed: u64,
-            expected_keys: Option<usize>,
-            /// The requested rate, if the filter was made for one. `None` for a scalable filter, which stores it
-            /// itself.
-            fpr: Option<f64>,
+            /// Changes if the filter grows in a union.
+            made_for: Mutex<MadeFor>,
             pub kinds: Kinds,
         }
 
         impl $Class {
             pub fn new_with(filter: $Filter, expected_keys: Option<usize>, kinds: u8) -> Self {
-                let kinds = Kinds::new(kinds);
-                Self { seed: filter$(.$bits())?.seed(), filter: Lock::new(filter), expected_keys, fpr: None, kinds }
+                Self::new_for(filter, expected_keys, None, kinds)
             }
 
             pub fn new_for(filter: $Filter, expected_keys: Option<usize>, fpr: Option<f64>, kinds: u8) -> Self {
-                Self { fpr, ..Self::new_with(filter, expected_keys, kinds) }
+                let (seed, made_for) = (filter$(.$bits())?.seed(), Mutex::new((expected_keys, fpr)));
+                Self { seed, filter: Lock::new(filter), made_for, kinds: Kinds::new(kinds) }
+            }
+
+            fn made_for(&self) -> MadeFor {
+                *self.made_for.lock().unwrap_or_else(PoisonError::into_inner)
             }
 
             fn read_file(py: Python<'_>, path: PathBuf, mmap: bool, verify: bool) -> PyResult<Self> {
@@ -182,10 +193,10 @@ macro_rules! filter_class {
             ) -> PyResult<Bound<'py, PyAny>> {
                 let before = self.kinds.get();
                 let writer = self.filter.writer(keys.py());
-                let (new, added) = answers::add_many(keys, self.seed, nulls, |hashes, kinds, new| {
+                let (new, added) = answers::change_many(keys, self.seed, nulls, |hashes, kinds, new| {
                     let mut filter = writer.write();
                     self.kinds.insert(kinds);
-                    filter.try_insert_batch_new(hashes, new)
+                    filter.try_insert_batch_new(hashes, new).map_err(not_grown)
                 })?;
                 Kinds::warn_of_added(keys.py(), before, added)?;
                 Ok(new)
@@ -238,8 +249,9 @@ macro_rules! filter_class {
             /// Copies the filter, with its keys, size and seed.
             fn copy(&self, py: Python<'_>) -> PyResult<Self> {
                 check_memory(self.size_bytes(py))?;
-                let (filter, kinds) = self.filter.detached(py, |filter| (filter.clone(), self.kinds.get()));
-                Ok(Self::new_for(filter, self.expected_keys, self.fpr, kinds))
+                let (filter, (keys, fpr), kinds) =
+                    self.filter.detached(py, |filter| (filter.clone(), self.made_for(), self.kinds.get()));
+                Ok(Self::new_for(filter, keys, fpr, kinds))
             }
 
             fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
@@ -304,15 +316,19 @@ macro_rules! filter_class {
                 kinds: u8,
                 fpr: Option<f64>,
             ) -> PyResult<Self> {
-                Ok(Self { expected_keys, fpr, kinds: Kinds::new(kinds), ..Self::from_bytes(bytes)? })
+                Ok(Self {
+                    made_for: Mutex::new((expected_keys, fpr)),
+                    kinds: Kinds::new(kinds),
+                    ..Self::from_bytes(bytes)?
+                })
             }
 
             fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Restored<'py>)> {
                 let restore = PyType::new::<Self>(py).getattr("_restore")?;
-                let kinds = self.kinds.get();
+                let (kinds, (expected_keys, fpr)) = (self.kinds.get(), self.made_for());
                 let bytes = self.to_bytes(py)?;
                 // The kinds before and after, because other threads may have changed the filter in between.
-                Ok((restore, (bytes, self.expected_keys, kinds | self.kinds.get(), self.fpr)))
+                Ok((restore, (bytes, expected_keys, kinds | self.kinds.get(), fpr)))
             }
         }
     };
@@ -368,21 +384,20 @@ macro_rules! sized_filter_class {
                 /// The number of keys that the filter was made for, or None if it was read from bytes.
                 #[getter]
                 fn expected_keys(&self) -> Option<usize> {
-                    self.expected_keys
+                    self.made_for().0
                 }
 
                 /// The false-positive rate that was requested for `expected_keys` keys, or None if bits per key were
                 /// given or the filter was read from bytes. `estimated_fpr` returns the rate of the current bits.
                 #[getter]
                 fn fpr(&self) -> Option<f64> {
-                    self.fpr
+                    self.made_for().1
                 }
 
                 /// Estimates the number of distinct keys. Returns the estimate and its standard error, both infinite if
                 /// the filter is too full. The estimate of an intersection is too high.
                 fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
-                    let estimated = self.filter.detached(py, |filter| filter$(.$bits())?.estimated_keys());
-                    estimated.map_or((f64::INFINITY, f64::INFINITY), |found| (found.keys as f64, found.standard_error))
+                    numbers(self.filter.detached(py, |filter| filter$(.$bits())?.estimated_keys()))
                 }
 
                 $($own)*
@@ -391,36 +406,47 @@ macro_rules! sized_filter_class {
     };
 }
 
-/// A class over a filter that can be united and intersected with filters of its size.
+/// A class over a filter that can be united and intersected with `$Other` of its size, and if the crate's filter can, of
+/// sizes that divide it or are multiples of it.
 macro_rules! combining_filter_class {
     (
         $(#[$doc:meta])*
-        $Class:ident over $Filter:ty $(, opened by $read_file:ident)?, sized by $size:tt, { $($own:tt)* }
+        $Class:ident over $Filter:ty $(, opened by $read_file:ident)?, sized by $size:tt, combined with $Other:ty,
+        { $($own:tt)* }
     ) => {
         sized_filter_class! {
             $(#[$doc])*
             $Class over $Filter $(, opened by $read_file)?, sized by $size, {
-                fn __or__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
-                    self.combined(other, Self::unite)
+                fn __or__(&self, py: Python<'_>, other: $Other) -> PyResult<Self> {
+                    self.combined(py, other, Self::unite)
                 }
 
-                fn __ior__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
-                    self.unite(other.py(), other.get())
+                fn __ror__(&self, py: Python<'_>, other: $Other) -> PyResult<Self> {
+                    self.combined(py, other, Self::unite)
+                }
+
+                fn __ior__(&self, py: Python<'_>, other: $Other) -> PyResult<()> {
+                    self.unite(py, other.into_filter(py)?.get())
                 }
 
                 /// Returns the union of one or more filters. If all have one size, it has the bits of one filter to
-                /// which all their keys were added.
+                /// which all their keys were added. BloomFilters may have several sizes, of which the union has the
+                /// largest, if it is a multiple of the smaller ones.
                 #[staticmethod]
                 fn union(filters: &Bound<'_, PyAny>) -> PyResult<Self> {
-                    union_of(filters, Self::copy, Self::unite)
+                    union_of::<Self, $Other>(filters, Self::copy, Self::unite)
                 }
 
-                fn __and__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
-                    self.combined(other, Self::intersect)
+                fn __and__(&self, py: Python<'_>, other: $Other) -> PyResult<Self> {
+                    self.combined(py, other, Self::intersect)
                 }
 
-                fn __iand__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
-                    self.intersect(other.py(), other.get())
+                fn __rand__(&self, py: Python<'_>, other: $Other) -> PyResult<Self> {
+                    self.combined(py, other, Self::intersect)
+                }
+
+                fn __iand__(&self, py: Python<'_>, other: $Other) -> PyResult<()> {
+                    self.intersect(py, other.into_filter(py)?.get())
                 }
 
                 /// Fraction of bits that are set, 0 to 1. Reads the whole filter.
@@ -437,30 +463,46 @@ macro_rules! combining_filter_class {
             /// A copy of this filter combined with the other, or if that has a multiple of the blocks, a copy of that.
             fn combined(
                 &self,
-                other: &Bound<'_, Self>,
+                py: Python<'_>,
+                other: $Other,
                 combine: fn(&Self, Python<'_>, &Self) -> PyResult<()>,
             ) -> PyResult<Self> {
-                let (py, other) = (other.py(), other.get());
-                let [ours, theirs] = [self, other].map(|it| it.filter.quickly(py, <$Filter>::byte_len));
-                let is_larger = theirs > ours && theirs.is_multiple_of(ours);
-                let (larger, smaller) = if is_larger { (other, self) } else { (self, other) };
+                let other = other.into_filter(py)?;
+                let [ours, theirs] = [self, other.get()].map(|it| it.filter.quickly(py, <$Filter>::byte_len));
+                let (larger, smaller) =
+                    if is_multiple(theirs, ours) { (other.get(), self) } else { (self, other.get()) };
                 let combined = larger.copy(py)?;
                 combine(&combined, py, smaller)?;
                 Ok(combined)
             }
 
             fn unite(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
-                self.filter.combine(py, &other.filter, |ours, theirs| {
-                    ours.union_with(theirs).map_err(mismatch_error)?;
-                    self.kinds.insert(other.kinds.get());
-                    Ok(())
-                })
+                self.combine(py, other, |ours, theirs| ours.union_with(theirs), Kinds::insert)
             }
 
             fn intersect(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
+                self.combine(py, other, |ours, theirs| ours.intersect_with(theirs), Kinds::intersect)
+            }
+
+            /// Combines this filter with the other, in the larger of the two sizes.
+            fn combine(
+                &self,
+                py: Python<'_>,
+                other: &Self,
+                combine: fn(&mut $Filter, &$Filter) -> Result<(), Error>,
+                combine_kinds: fn(&Kinds, u8),
+            ) -> PyResult<()> {
                 self.filter.combine(py, &other.filter, |ours, theirs| {
-                    ours.intersect_with(theirs).map_err(mismatch_error)?;
-                    self.kinds.intersect(other.kinds.get());
+                    if is_multiple(theirs.byte_len(), ours.byte_len()) {
+                        check_memory(theirs.byte_len())?;
+                        let mut combined = theirs.clone();
+                        combine(&mut combined, ours).map_err(mismatch_error)?;
+                        *ours = combined;
+                        *self.made_for.lock().unwrap_or_else(PoisonError::into_inner) = other.made_for();
+                    } else {
+                        combine(ours, theirs).map_err(mismatch_error)?;
+                    }
+                    combine_kinds(&self.kinds, other.kinds.get());
                     Ok(())
                 })
             }
@@ -478,7 +520,8 @@ combining_filter_class! {
     /// one module for rates down to about 0.05%, and two below, which need fewer bits. Pass 1 if most lookups are of
     /// present keys, because these read a cache line of each module, or 4 to save the last percent of memory.
     /// seed: filters with the same seed and size can be combined.
-    BloomFilter over bloomline::BloomFilter, sized by (for_fpr, for_bits_per_key, most_modules), {
+    BloomFilter over bloomline::BloomFilter, sized by (for_fpr, for_bits_per_key, most_modules),
+    combined with Source, {
         /// Opens a file that `save` or the command line wrote.
         ///
         /// mmap: with True, returns a read-only BloomView that maps the file. Truncating the file meanwhile ends the
@@ -512,6 +555,19 @@ combining_filter_class! {
             self.filter.detached_mut(py, |filter| filter.shrink_to_fpr(fpr)).map_err(build_error)
         }
 
+        /// Estimates the number of distinct keys that are in this filter or in another BloomFilter or BloomView of its
+        /// size. Returns the estimate and its standard error, as `estimated_keys` does.
+        fn estimated_union(filter: Py<Self>, other: &Bound<'_, PyAny>) -> PyResult<(f64, f64)> {
+            estimate_of_both(Source::Filter(filter), other, |ours, theirs| ours.estimated_union(theirs))
+        }
+
+        /// Estimates the number of distinct keys that are in both this filter and another BloomFilter or BloomView of
+        /// its size. Returns the estimate and its standard error, as `estimated_keys` does. The error is large if the
+        /// two have few keys in common.
+        fn estimated_intersection(filter: Py<Self>, other: &Bound<'_, PyAny>) -> PyResult<(f64, f64)> {
+            estimate_of_both(Source::Filter(filter), other, |ours, theirs| ours.estimated_intersection(theirs))
+        }
+
         /// Number of blocks of 64 bytes, of all modules.
         #[getter]
         fn n_blocks(&self, py: Python<'_>) -> usize {
@@ -525,22 +581,46 @@ combining_filter_class! {
         }
 
         fn __repr__(&self, py: Python<'_>) -> String {
-            let keys = describe(self.expected_keys);
+            let keys = describe(self.made_for().0);
             format!("BloomFilter({keys}{})", shape(self.filter.quickly(py, |filter| filter.sizing()), self.seed))
         }
     }
 }
 
 sized_filter_class! {
-    /// A Bloom filter that counts, so that keys can be removed. Needs five times the memory of a BloomFilter.
+    /// A Bloom filter that counts, so that keys can be removed. Needs five times the memory of a BloomFilter. There
+    /// is no union, which would have to count a key of both filters twice or once. Unite the filters of `to_filter`
+    /// instead.
     CountingBloomFilter over variants::CountingBloomFilter, read by as_filter, opened by read_file,
     sized by (for_fpr, for_bits_per_key; Some(1)), {
         /// Removes a key once. Returns False, and changes nothing, if the key is definitely absent. Remove only keys
         /// that were added, because removing any other key may lose keys.
+        ///
+        /// Counters end at 15. A key whose `count` is 15 stays present until `clear`, although this returns True.
         fn remove(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
             let (hash, kind) = keys::hash(key, self.seed)?;
             self.kinds.check_lookup(kind)?;
             Ok(self.filter.quickly_mut(key.py(), |filter| filter.remove_hash(hash)))
+        }
+
+        /// Removes many keys, given as for `update`, and returns which of them were possibly present, as `remove` does
+        /// for each. The answers have the type that `contains_many` returns.
+        ///
+        /// nulls: the answer for nulls. The default is False in numpy and null in Arrow.
+        #[pyo3(signature = (keys, *, nulls=None))]
+        fn remove_many<'py>(
+            &self,
+            keys: &Bound<'py, PyAny>,
+            #[pyo3(from_py_with = nulls)] nulls: Option<bool>,
+        ) -> PyResult<Bound<'py, PyAny>> {
+            let writer = self.filter.writer(keys.py());
+            let (removed, _) = answers::change_many(keys, self.seed, nulls, |hashes, kinds, removed| {
+                let mut filter = writer.write();
+                self.kinds.check_lookup(kinds)?;
+                removed.iter_mut().zip(hashes).for_each(|(removed, &hash)| *removed = filter.remove_hash(hash));
+                Ok(())
+            })?;
+            Ok(removed)
         }
 
         /// Returns an upper bound of how often a key was added. 15 stands for 15 and more.
@@ -556,7 +636,8 @@ sized_filter_class! {
                 Ok((filter.as_filter().as_view().to_filter()?, self.kinds.get()))
             };
             let (filter, kinds) = self.filter.detached(py, copy).map_err(copy_error)?;
-            Ok(BloomFilter::new_for(filter, self.expected_keys, self.fpr, kinds))
+            let (keys, fpr) = self.made_for();
+            Ok(BloomFilter::new_for(filter, keys, fpr, kinds))
         }
 
         /// Number of blocks of 512 counters, each with a bit.
@@ -573,7 +654,7 @@ sized_filter_class! {
 
         fn __repr__(&self, py: Python<'_>) -> String {
             let (size, k) = self.filter.quickly(py, |filter| (filter.as_filter().n_blocks(), filter.as_filter().k()));
-            format!("CountingBloomFilter({}n_blocks={size}, k={k}, seed={})", describe(self.expected_keys), self.seed)
+            format!("CountingBloomFilter({}n_blocks={size}, k={k}, seed={})", describe(self.made_for().0), self.seed)
         }
     }
 }
@@ -582,7 +663,7 @@ combining_filter_class! {
     /// A Bloom filter without blocks. Needs fewer bits for the same false-positive rate, but a lookup may cost k cache
     /// misses.
     StandardBloomFilter over variants::StandardBloomFilter, opened by read_file,
-    sized by (StandardSizing::for_fpr, StandardSizing::for_bits_per_key), {
+    sized by (StandardSizing::for_fpr, StandardSizing::for_bits_per_key), combined with Py<Self>, {
         /// Number of bits that keys are placed in.
         #[getter]
         fn size_bits(&self, py: Python<'_>) -> u64 {
@@ -591,7 +672,7 @@ combining_filter_class! {
 
         fn __repr__(&self, py: Python<'_>) -> String {
             let (size, k) = self.filter.quickly(py, |filter| (filter.bit_len(), filter.k()));
-            format!("StandardBloomFilter({}size_bits={size}, k={k}, seed={})", describe(self.expected_keys), self.seed)
+            format!("StandardBloomFilter({}size_bits={size}, k={k}, seed={})", describe(self.made_for().0), self.seed)
         }
     }
 }
@@ -617,7 +698,7 @@ filter_class! {
         /// filters stay as they are, so a lookup then probes the parts of all, and fpr is up to the sum of their rates.
         #[staticmethod]
         fn union(filters: &Bound<'_, PyAny>) -> PyResult<Self> {
-            union_of(filters, Self::copy, Self::unite)
+            union_of::<Self, Py<Self>>(filters, Self::copy, Self::unite)
         }
 
         /// Number of keys that were new when they were added. May be too high after `union`.
@@ -658,24 +739,134 @@ impl ScalableBloomFilter {
     }
 }
 
-fn union_of<C: PyClass<Frozen = True> + Sync>(
+/// What filters of a class are combined with.
+trait Operand<C>: for<'py> FromPyObjectOwned<'py> {
+    const CLASSES: &str;
+    fn into_filter(self, py: Python<'_>) -> PyResult<Py<C>>;
+}
+
+impl<C: PyClass> Operand<C> for Py<C> {
+    const CLASSES: &str = C::NAME;
+
+    fn into_filter(self, _: Python<'_>) -> PyResult<Self> {
+        Ok(self)
+    }
+}
+
+impl Operand<BloomFilter> for Source {
+    const CLASSES: &str = Source::CLASSES;
+
+    fn into_filter(self, py: Python<'_>) -> PyResult<Py<BloomFilter>> {
+        match self {
+            Self::Filter(filter) => Ok(filter),
+            Self::View(view) => Py::new(py, BloomFilter::of_view(py, view.get())?),
+        }
+    }
+}
+
+fn union_of<C: PyClass<Frozen = True> + Sync, O: Operand<C>>(
     filters: &Bound<'_, PyAny>,
     copy: fn(&C, Python<'_>) -> PyResult<C>,
     unite: fn(&C, Python<'_>, &C) -> PyResult<()>,
 ) -> PyResult<C> {
     let (py, mut union) = (filters.py(), None);
-    for filter in arguments::filters(filters, C::NAME)? {
+    for filter in arguments::filters(filters, O::CLASSES)? {
         let filter = filter?;
-        let Ok(filter) = filter.cast::<C>() else {
-            let (class, name) = (C::NAME, class_of(&filter));
-            return Err(PyTypeError::new_err(format!("a union is made of {class} objects, not {name}")));
+        let Ok(operand) = filter.extract::<O>() else {
+            let (classes, name) = (O::CLASSES, class_of(&filter));
+            return Err(PyTypeError::new_err(format!("a union is made of {classes} objects, not {name}")));
         };
+        let filter = operand.into_filter(py)?;
         match &union {
             None => union = Some(copy(filter.get(), py)?),
             Some(union) => unite(union, py, filter.get())?,
         }
     }
     union.ok_or_else(|| PyValueError::new_err("a union needs at least one filter"))
+}
+
+/// Whether a filter of `ours` bytes grows when it is combined with one of `theirs`.
+fn is_multiple(theirs: usize, ours: usize) -> bool {
+    theirs > ours && theirs.is_multiple_of(ours)
+}
+
+/// A filter to be read.
+#[derive(FromPyObject)]
+pub enum Source {
+    Filter(Py<BloomFilter>),
+    View(Py<BloomView>),
+}
+
+impl Source {
+    /// The classes of sources.
+    pub const CLASSES: &str = "BloomFilter and BloomView";
+}
+
+/// Calls `read` with the filters and the kinds of their keys, detached and with the filters locked. With `verify`,
+/// verifies views first, because their damaged bits would get a valid checksum in what they become part of.
+pub fn with_filters<T: Send>(
+    py: Python<'_>,
+    sources: &[Source],
+    verify: bool,
+    read: impl FnOnce(&[bloomline::BloomView], u8) -> PyResult<T> + Send,
+) -> PyResult<T> {
+    py.detach(|| {
+        // Locks each filter and each view once, and the filters in the order of their addresses, as unions do.
+        let (mut filters, mut views) = (BTreeMap::new(), BTreeMap::new());
+        for source in sources {
+            match source {
+                Source::Filter(filter) => _ = filters.insert(ptr::from_ref(filter.get()), filter.get()),
+                Source::View(view) => _ = views.insert(ptr::from_ref(view.get()), view.get()),
+            }
+        }
+        let mut opened = BTreeMap::new();
+        for (at, view) in views {
+            let guard = view.opened();
+            let checked = view_of(&guard)?;
+            if verify {
+                checked.verify().map_err(|error| decode_error(error, &[], view.path.as_deref()))?;
+            }
+            opened.insert(at, guard);
+        }
+        let locked: BTreeMap<_, _> = filters.into_iter().map(|(at, filter)| (at, filter.read())).collect();
+        let views = sources.iter().map(|source| match source {
+            Source::Filter(filter) => {
+                Ok((locked[&ptr::from_ref(filter.get())].as_view(), filter.get().kinds.get()))
+            }
+            Source::View(view) => Ok((view_of(&opened[&ptr::from_ref(view.get())])?, UNKNOWN)),
+        });
+        let (views, kinds): (Vec<_>, Vec<_>) = views.collect::<PyResult<Vec<_>>>()?.into_iter().unzip();
+        read(&views, kinds.into_iter().fold(0, |all, kinds| all | kinds))
+    })
+}
+
+/// An estimate of `ours` and `other`, which are locked meanwhile.
+pub fn estimate_of_both(
+    ours: Source,
+    other: &Bound<'_, PyAny>,
+    estimate: fn(&bloomline::BloomView, bloomline::BloomView) -> Result<Option<KeyEstimate>, Error>,
+) -> PyResult<(f64, f64)> {
+    let both = [ours, arguments::read("other", "a BloomFilter or a BloomView", other)?];
+    with_filters(other.py(), &both, false, |filters, _| {
+        estimate(&filters[0], filters[1]).map(numbers).map_err(mismatch_error)
+    })
+}
+
+/// An estimate and its standard error.
+pub fn numbers(estimate: Option<KeyEstimate>) -> (f64, f64) {
+    estimate.map_or((f64::INFINITY, f64::INFINITY), |found| (found.keys as f64, found.standard_error))
+}
+
+impl BloomFilter {
+    /// Copies a view. Verifies the bytes first.
+    pub fn of_view(py: Python<'_>, view: &BloomView) -> PyResult<Self> {
+        py.detach(|| {
+            let opened = view.opened();
+            let bytes = view_of(&opened)?;
+            bytes.verify().map_err(|error| decode_error(error, &[], view.path.as_deref()))?;
+            Ok(Self::new_with(bytes.to_filter().map_err(copy_error)?, None, UNKNOWN))
+        })
+    }
 }
 
 /// The size by the rule, or with at most `most_modules` modules. Foldable, because the number of keys is often a guess.

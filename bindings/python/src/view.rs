@@ -7,8 +7,8 @@ use pyo3::types::PyTuple;
 use crate::answers;
 use crate::arguments::{nulls, verify};
 use crate::borrowed::{BloomView, view_of};
-use crate::errors::{copy_error, decode_error};
-use crate::filters::{BloomFilter, shape};
+use crate::errors::{decode_error, not_pickled};
+use crate::filters::{BloomFilter, Source, estimate_of_both, numbers, shape, with_filters};
 use crate::keys;
 use crate::kinds::{Kinds, UNKNOWN};
 
@@ -55,9 +55,46 @@ impl BloomView {
 
     /// Copies the view into a BloomFilter that you can change. Verifies the bytes first.
     fn to_filter(&self, py: Python<'_>) -> PyResult<BloomFilter> {
-        self.verify(py)?;
-        let filter = py.detach(|| view_of(&self.opened()).map(|view| view.to_filter()))?;
-        Ok(BloomFilter::new_with(filter.map_err(copy_error)?, None, UNKNOWN))
+        BloomFilter::of_view(py, self)
+    }
+
+    /// Estimates the number of distinct keys. See `BloomFilter.estimated_keys`.
+    fn estimated_keys(&self, py: Python<'_>) -> PyResult<(f64, f64)> {
+        py.detach(|| Ok(numbers(view_of(&self.opened())?.estimated_keys())))
+    }
+
+    /// See `BloomFilter.estimated_union`.
+    fn estimated_union(view: Py<Self>, other: &Bound<'_, PyAny>) -> PyResult<(f64, f64)> {
+        estimate_of_both(Source::View(view), other, |ours, theirs| ours.estimated_union(theirs))
+    }
+
+    /// See `BloomFilter.estimated_intersection`.
+    fn estimated_intersection(view: Py<Self>, other: &Bound<'_, PyAny>) -> PyResult<(f64, f64)> {
+        estimate_of_both(Source::View(view), other, |ours, theirs| ours.estimated_intersection(theirs))
+    }
+
+    /// Returns the false-positive rate of the bits. Reads the whole filter.
+    fn estimated_fpr(&self, py: Python<'_>) -> PyResult<f64> {
+        py.detach(|| Ok(view_of(&self.opened())?.estimated_fpr()))
+    }
+
+    /// Fraction of bits that are set, 0 to 1. Reads the whole filter.
+    #[getter]
+    fn fill_ratio(&self, py: Python<'_>) -> PyResult<f64> {
+        py.detach(|| Ok(view_of(&self.opened())?.fill_ratio()))
+    }
+
+    /// Compares the bits, seeds and sizes of views and BloomFilters. A closed view equals only itself.
+    fn __eq__(view: Py<Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let (py, is_same) = (other.py(), view.is(other));
+        let Ok(other) = other.extract() else { return Ok(py.NotImplemented()) };
+        let read = |filters: &[bloomline::BloomView], _| Ok(filters[0] == filters[1]);
+        let equal = is_same || with_filters(py, &[Source::View(view), other], false, read).unwrap_or(false);
+        Ok(equal.into_pyobject(py)?.to_owned().into_any().unbind())
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        not_pickled("BloomView", "open its file again there, or use its `to_filter()`")
     }
 
     /// Releases the buffer, or unmaps the file, as the end of `with` does. Waits for lookups in other threads. Later

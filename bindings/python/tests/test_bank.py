@@ -211,10 +211,14 @@ def test_bytes_round_trip(tmp_path):
     for copy in COPIES:
         copied = copy(bank)
         assert copied.to_bytes() == data and type(copied) is FilterBank
+        assert copied == bank and not copied != bank
         copied.clear(0)
+        assert copied != bank and not copied == bank
     assert all(copy(bank).capacity == bank.capacity for copy in COPIES[:3]), "pickles have no room to spare"
     assert bank.to_bytes() == data
     refused([FilterBank.from_bytes], TypeError, None, "text")
+    refused([hash], TypeError, "unhashable", bank)
+    assert all(bank != other for other in (FilterBank(filters[1:]), filters[0], data, None))
 
 
 def test_damage_of_a_view_gets_no_valid_checksum():

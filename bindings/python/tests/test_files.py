@@ -48,6 +48,8 @@ def test_save_and_open(cls, tmp_path):
                     assert opened.seed == 3 and 17 in opened
                     opened = opened.to_filter()
                 assert type(opened) is cls and opened.to_bytes() == saved.to_bytes()
+    (tmp_path / ".bloomline-01abcf.tmp").write_text("of a process that was killed")
+    saved.save(tmp_path / "f")
     assert len(files(tmp_path)) == 3, "no temporary files stay"
     for open in (cls.open, bloomline.open):
         for path in (b"f", 17):

@@ -3,6 +3,7 @@
 import builtins
 import copy
 import enum
+import itertools
 import math
 import operator
 import sys
@@ -259,10 +260,46 @@ def test_unions_and_intersections(cls):
     for combine, expected in ((operator.ior, both), (operator.iand, common)):
         h = f.copy()
         assert combine(h, g) is h and h == expected and combine(h, h) == expected
-    for other in (3, None, "text", {"ant"}, BloomView(empty().to_bytes()), CountingBloomFilter(100)):
+    views = [] if cls is BloomFilter else [BloomView(empty().to_bytes())]
+    for other in (3, None, "text", {"ant"}, *views, CountingBloomFilter(100)):
         for operation in (operator.or_, operator.ior, operator.and_, operator.iand):
             with pytest.raises(TypeError):
                 operation(f, other)
+
+
+def test_filters_of_several_sizes_and_views_are_combined_in_any_order():
+    filters = [BloomFilter.with_bits_per_key(keys, 10.24, seed=3) for keys in (50, 100, 400)]
+    for number, f in enumerate(filters):
+        f.update([*names(30, number), "all"])
+    before = [f.to_bytes() for f in filters]
+    united = filters[2] | filters[0] | filters[1]
+    assert united.n_blocks == 8 and united.contains_many([*names(30, 0), *names(30, 1), *names(30, 2)]).all()
+    views = [BloomView(f.to_bytes()) for f in filters]
+    for a, b, c in itertools.permutations(range(3)):
+        for parts in ([filters[a], filters[b], filters[c]], [filters[a], views[b], filters[c]]):
+            assert BloomFilter.union(parts) == united == (parts[0] | parts[1]) | parts[2]
+            expected = None if parts[1] is views[2] else 400
+            assert BloomFilter.union(parts).expected_keys == expected
+            grown = filters[a].copy()
+            for part in parts[1:]:
+                same, grown = grown, operator.ior(grown, part)
+                assert same is grown
+            assert grown == united and grown.expected_keys == copy.copy(grown).expected_keys == expected
+            common = filters[a].copy()
+            for part in parts[1:]:
+                common &= part
+            assert common == (parts[0] & parts[1]) & parts[2] and "all" in common and common.n_blocks == 8
+    assert BloomFilter.union(views) == united == views[0] | (views[2] | filters[1])
+    assert views[0] & filters[2] == filters[0] & filters[2] and [f.to_bytes() for f in filters] == before
+    with BloomView(before[0]) as closed:
+        pass
+    for use in (lambda: filters[0] | closed, lambda: closed & filters[0], lambda: BloomFilter.union([closed])):
+        with pytest.raises(ValueError, match="^the view is closed"):
+            use()
+    damaged = BloomView(bytes([before[0][0] ^ 1]) + before[0][1:], verify=False)
+    with pytest.raises(bloomline.DecodeError, match="damaged"):
+        filters[0] | damaged
+    assert filters[0] != damaged and [f.to_bytes() for f in filters] == before
 
 
 @pytest.mark.parametrize("cls", COMBINING)
@@ -366,6 +403,21 @@ def test_estimates():
         assert f.estimated_keys() == (math.inf, math.inf) and f.fill_ratio == f.estimated_fpr() == 1.0
 
 
+def test_estimates_of_two_filters():
+    f, g, full = BloomFilter(2_000), BloomFilter(2_000), BloomFilter(2_000)
+    f.update(range(1_500))
+    g.update(range(1_000, 2_000))
+    full.update(range(200_000))
+    views = [BloomView(x.to_bytes()) for x in (f, g)]
+    for ours, theirs in itertools.product((f, views[0]), (g, views[1])):
+        assert ours.estimated_union(theirs) == (f | g).estimated_keys() == theirs.estimated_union(ours)
+        common, error = ours.estimated_intersection(theirs)
+        assert 0 < error < 100 and abs(common - 500) < 5 * error and type(common) is float
+        assert ours.estimated_union(full) == (math.inf, math.inf)
+        assert ours.estimated_keys() == f.estimated_keys() == ours.estimated_union(ours)
+        assert (ours.fill_ratio, ours.estimated_fpr()) == (f.fill_ratio, f.estimated_fpr())
+
+
 def test_counting():
     f = CountingBloomFilter(1_000)
     assert f.count("ant") == 0 and not f.remove("ant")
@@ -377,6 +429,17 @@ def test_counting():
     assert shape(f) == shape(plain)
     assert f.remove("ant") and "ant" in f and f.remove("ant") and "ant" not in f and not f.remove("ant")
     assert "bee" in f and "ant" in plain
+    assert f.remove("cat") and f.count("cat") == 15, "saturated"
+    assert f.remove_many(iter(["bee", "bee", "cat", "dog"])).tolist() == [True, False, True, False]
+    assert "bee" not in f and "cat" in f
+    pa = pytest.importorskip("pyarrow")
+    numbers = pa.array([17, None, 17, 17, 17, 18])
+    assert f.remove_many(numbers).to_pylist() == [True, None, True, True, False, False] and 17 not in f
+    g = filled(CountingBloomFilter, range(1_000))
+    for keys in (["ant"] * 1_000, pa.array(names(1_000))):
+        with pytest.raises(TypeError, match="text looked up in a filter of integers"):
+            g.remove_many(keys)
+    assert g == filled(CountingBloomFilter, range(1_000)), "no false positive was removed"
 
 
 def test_scalable():
@@ -401,6 +464,7 @@ def test_standard():
 @linux
 def test_memory_that_cannot_be_had_is_an_error(tmp_path):
     with_little_memory("""
+import operator
 from bloomline import BloomFilter, BloomView, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter
 for cls in (BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter):
     f = cls(6 * 10**7)
@@ -413,7 +477,10 @@ for cls in (BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloom
         uses += [lambda: f | f, lambda: f & f]
     if cls is BloomFilter:
         f.save(sys.argv[1])
+        small = f.copy()
+        small.fold(2)
         uses += [lambda: cls.open(sys.argv[1], mmap=False), BloomView(data).to_filter, lambda: f.fold(2)]
+        uses += [lambda: operator.ior(small, f), lambda: f | BloomView(data)]
     if cls is CountingBloomFilter:
         uses += [f.to_filter]
     limit(16 << 20)
@@ -453,6 +520,11 @@ if hasattr(f, "estimated_keys"):
 if hasattr(f, "__ior__"):
     jobs += [lambda: operator.ior(f, other), lambda: operator.ior(other, f), lambda: operator.ior(f, f)]
     jobs += [lambda: f | other, lambda: f & other, lambda: operator.iand(f, f), lambda: f & f]
+if cls is bloomline.BloomFilter:
+    view, small = bloomline.BloomView(f.to_bytes()), f.copy()
+    small.fold(2)
+    jobs += [lambda: f.estimated_union(other), lambda: other.estimated_intersection(f), lambda: f == view]
+    jobs += [lambda: operator.ior(small.copy(), f), lambda: f & small, lambda: view.estimated_union(f), lambda: view | f]
 if hasattr(f, "remove"):
     jobs += [lambda: f.remove("never") and raised.append("removed"), lambda: [f.count(17) for _ in range(100)]]
 run_at_once(jobs, 1.2)
@@ -501,17 +573,12 @@ def fold():
     if f.n_blocks % 2 == 0:
         f.fold(2)
 
-def unite():
-    try:
-        operator.ior(f, g)
-    except ValueError as error:
-        assert "cannot be combined" in str(error)
-
 def check():
     assert f.contains_many(keys).all() and 17 in f
 
-run_at_once([fold, unite, check, check, lambda: f.add("key"), lambda: f.update(keys),
+run_at_once([fold, lambda: operator.ior(f, g), check, check, lambda: f.add("key"), lambda: f.update(keys),
              lambda: BloomFilter.from_bytes(f.to_bytes()), lambda: f.n_blocks], 1)
+fold()
 assert f.n_blocks < size and f.contains_many(keys).all() and "key" in f
 """)
 

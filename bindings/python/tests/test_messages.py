@@ -144,6 +144,8 @@ def test_other_arguments_are_named():
     lookups = [f.contains_many, view.contains_many]
     opens = [bloomline.open, *(cls.open for cls in KINDS)]
     banks = lambda capacity: FilterBank([f], capacity)
+    united = {cls: cls.__name__ for cls in (StandardBloomFilter, ScalableBloomFilter)}
+    united[BloomFilter] = "BloomFilter and BloomView"
     modules = "most_modules: an integer from 1 to 16 is needed, not"
     counts = "an integer from 0 to 18446744073709551615 is needed, not"
     for error, uses, arguments, options, text in (
@@ -169,11 +171,14 @@ def test_other_arguments_are_named():
         (TypeError, [*opens, f.save, bank.save], [b"f"], {}, "path: a str or os.PathLike is needed, not b'f'"),
         (TypeError, [FilterBank], [f], {},
          "filters: an iterable of BloomFilter and BloomView objects is needed, not an object of type BloomFilter"),
-        *((TypeError, [cls.union], [5], {}, f"filters: an iterable of {cls.__name__} objects is needed, not 5")
-          for cls in (BloomFilter, StandardBloomFilter, ScalableBloomFilter)),
+        *((TypeError, [cls.union], [5], {}, f"filters: an iterable of {classes} objects is needed, not 5")
+          for cls, classes in united.items()),
         *((TypeError, [cls.union], [[cls(10), wrong]], {},
-           f"a union is made of {cls.__name__} objects, not {type(wrong).__name__}")
-          for cls in (BloomFilter, StandardBloomFilter, ScalableBloomFilter) for wrong in (17, b"bytes", view)),
+           f"a union is made of {classes} objects, not {type(wrong).__name__}")
+          for cls, classes in united.items() for wrong in (17, b"bytes", bank, view)
+          if type(wrong).__name__ not in classes),
+        (TypeError, [f.estimated_union, view.estimated_intersection], [{"ant"}], {},
+         "other: a BloomFilter or a BloomView is needed, not {'ant'}"),
     ):  # fmt: skip
         for use in uses:
             assert message(error, use, *arguments, **options) == text
@@ -187,15 +192,14 @@ def test_filters_that_cannot_be_combined():
     for other, text in (
         (with_bits(500, 20, most_modules=1), "filters with k = 7 and k = 11 {}: build both with one size"),
         (with_bits(1_050, 10), "filters of 20 and 21 blocks {}: build both with one size"),
-        (with_bits(2_000, 10), "filters of 20 and 40 blocks {}: fold the larger one by 2"),
         (with_bits(1_000, 10, seed=255), "filters with seeds 0x0 and 0xff {}: build both with one seed"),
     ):
         for use in (operator.or_, operator.and_, operator.ior, operator.iand, lambda f, g: BloomFilter.union([f, g])):
-            if use in (operator.or_, operator.and_) and other.n_blocks == 2 * f.n_blocks:
-                assert use(f, other) == use(other, f)
-            else:
-                assert message(ValueError, use, f, other) == text.format("cannot be combined")
+            assert message(ValueError, use, f, other) == text.format("cannot be combined")
+        assert message(ValueError, f.estimated_union, other) == text.format("cannot be combined")
     assert f.to_bytes() == before
+    text = "filters of 20 and 40 blocks cannot be combined: fold the larger one by 2"
+    assert message(ValueError, f.estimated_intersection, with_bits(2_000, 10)) == text
     for fpr in ("0.1", "0.00001"):  # with another k, and with the same k in two modules
         scalable = [ScalableBloomFilter(1_000), ScalableBloomFilter(1_000, float(fpr))]
         assert message(ValueError, ScalableBloomFilter.union, scalable) == (

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import bloomline
-from bloomline import BloomFilter, BloomView, DecodeError, FilterBank
-from support import buffers
+from bloomline import BloomFilter, BloomView, DecodeError, FilterBank, FilterBuilder
+from support import COPIES, GOLDEN, buffers
 
 CLOSED = "^the view is closed: open it again$"
 
@@ -73,8 +73,32 @@ def test_a_view_holds_its_buffer():
     assert view.contains_many(np.arange(1_000)).all() and rest
 
 
+def test_views_are_compared_by_content(tmp_path):
+    f, seeded = filled(), BloomFilter(1_000, seed=1)
+    f.save(tmp_path / "f")
+    view, mapped, other = BloomView(f.to_bytes()), BloomFilter.open(tmp_path / "f"), BloomView(seeded.to_bytes())
+    for same in (f, view, mapped, BloomView(bytearray(f.to_bytes()))):
+        assert view == same and same == view and not view != same and not same != view
+    for different in (filled(999), seeded, other, f.to_bytes(), None, 17):
+        assert view != different and different != view and not view == different
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(view)
+    view.close()
+    assert view == view and view != mapped and mapped != view and view != f and f != view
+
+
+@pytest.mark.parametrize("copied", COPIES[1:])
+def test_what_cannot_be_pickled_says_what_to_do(copied):
+    for cannot, remedy in ((BloomView(filled().to_bytes()), "open its file again there, or use its `to_filter()`"),
+                           (bloomline.open(GOLDEN / "index-6-files.bin"), "open its file again there"),
+                           (FilterBuilder(), "call `finish()`, and pickle or copy its filter")):  # fmt: skip
+        with pytest.raises(TypeError) as error:
+            copied(cannot)
+        assert str(error.value) == f"a {type(cannot).__name__} cannot be pickled or copied: {remedy}"
+
+
 def uses(view):
-    properties = "k", "n_blocks", "n_modules", "size_bytes", "seed"
+    properties = "k", "n_blocks", "n_modules", "size_bytes", "seed", "fill_ratio"
     named = {name: lambda name=name: getattr(view, name) for name in properties}
     return named | {
         "in": lambda: 17 in view,
@@ -83,6 +107,9 @@ def uses(view):
         "verify": view.verify,
         "to_filter": view.to_filter,
         "with": lambda: view.__enter__(),
+        "estimated_keys": view.estimated_keys,
+        "estimated_union": lambda: filled().estimated_union(view),
+        "estimated_fpr": view.estimated_fpr,
         "bank": lambda: FilterBank([view]),
         "bank of others": lambda: FilterBank([filled(), view, filled()]),
     }

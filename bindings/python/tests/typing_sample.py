@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import assert_type
+from typing_extensions import Never, assert_type
 
 import bloomline
 from bloomline import (
@@ -83,8 +83,8 @@ def filters(path: Path, some: bool, column: Column) -> None:
     f.update(["key", b"key", 17])
     for keys in (numbers(), {"key": 1.5}, np.arange(3), column, Record()):
         f.update(keys)
-    f.update(17)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
-    f.update([1.5])  # type: ignore[list-item] # pyright: ignore[reportArgumentType]
+    f.update(17)  # type: ignore[call-overload] # pyright: ignore[reportArgumentType, reportCallIssue]
+    f.update([1.5])  # type: ignore[list-item] # pyright: ignore[reportArgumentType, reportCallIssue]
 
     assert_type(f.contains_many(["key"]), npt.NDArray[np.bool_])
     assert_type(f.contains_many(np.arange(3)), npt.NDArray[np.bool_])
@@ -101,16 +101,17 @@ def filters(path: Path, some: bool, column: Column) -> None:
     f.contains_many([1], nulls=0)  # type: ignore[call-overload] # pyright: ignore[reportArgumentType, reportCallIssue]
     f.contains_many([1.5])  # type: ignore[list-item] # pyright: ignore[reportArgumentType, reportCallIssue]
 
+    view = BloomFilter.open(path)
     f |= f
-    f &= f
-    assert_type([f, f | f, f & f, BloomFilter.union(filter for filter in [f, f]), f.copy()], list[BloomFilter])
+    f &= view
+    assert_type([f, f | f, f & view, view | f, BloomFilter.union(x for x in (f, view)), f.copy()], list[BloomFilter])
     f | 3  # type: ignore[operator] # pyright: ignore[reportOperatorIssue, reportUnusedExpression]
     {f}  # pyright: ignore[reportUnhashable, reportUnusedExpression]
 
     assert_type([f.k, f.n_blocks, f.n_modules, f.size_bytes, f.seed], list[int])
     assert_type([f.fill_ratio, f.estimated_fpr()], list[float])
     assert_type((f.expected_keys, f.fpr), tuple[int | None, float | None])
-    assert_type(f.estimated_keys(), tuple[float, float])
+    assert_type([f.estimated_keys(), view.estimated_union(f), f.estimated_intersection(view)], list[tuple[float, float]])
     f.k = 3  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue]
 
     assert_type(f.to_bytes(), bytes)
@@ -138,7 +139,8 @@ def views(shared: memoryview, mapped: mmap.mmap, words: npt.NDArray[np.uint64]) 
         view = BloomView(buffer)
         assert_type([view, BloomView(buffer, verify=False)], list[BloomView])
         assert_type(view.to_filter(), BloomFilter)
-        assert_type([b"key" in view, view.closed], list[bool])
+        assert_type([b"key" in view, view.closed, view == view.to_filter()], list[bool])
+        assert_type([view.fill_ratio, view.estimated_fpr()], list[float])
         assert_type(view.contains_many([1, 2]), npt.NDArray[np.bool_])
         view.verify()
         with view as same, BloomFilter.open("f.bloom") as mapping:
@@ -160,6 +162,7 @@ def others(path: Path) -> None:
 
     counting = CountingBloomFilter(1_000)
     assert_type((counting.remove("key"), counting.count("key"), counting.to_filter()), tuple[bool, int, BloomFilter])
+    assert_type(counting.remove_many(numbers(), nulls=True), npt.NDArray[np.bool_])
     assert_type(CountingBloomFilter.open(path), CountingBloomFilter)
     counting |= counting  # type: ignore[operator] # pyright: ignore[reportOperatorIssue]
 
@@ -185,7 +188,7 @@ def banks(path: Path, some: bool, column: Column, view: BloomView) -> None:
     assert_type(bank.find_many([1], packed=False), npt.NDArray[np.bool_])
     assert_type(bank.find_many([1], packed=True), npt.NDArray[np.uint8])
     assert_type(bank.find_many([1], packed=some), npt.NDArray[np.bool_] | npt.NDArray[np.uint8])
-    bank.find_many([1.5])  # type: ignore[list-item] # pyright: ignore[reportArgumentType]
+    bank.find_many([1.5])  # type: ignore[list-item] # pyright: ignore[reportArgumentType, reportCallIssue]
     bank.replace(np.int64(0), BloomFilter(1_000))
     bank.clear(0)
     bank.reserve(9)
@@ -195,3 +198,25 @@ def banks(path: Path, some: bool, column: Column, view: BloomView) -> None:
     others = [FilterBank(filter for filter in [view]), FilterBank.from_bytes(bank.to_bytes()), FilterBank.open(path)]
     assert_type([bank, bank.copy(), *others], list[FilterBank])
     "key" in bank  # type: ignore[operator] # pyright: ignore[reportOperatorIssue, reportUnusedExpression]
+
+
+def single_keys(f: BloomFilter, view: BloomView, each: int, keys: Any, texts: Iterator[str]) -> None:
+    """What follows is unreachable, as editors show, and mypy with --warn-unreachable."""
+    if each == 0:
+        assert_type(f.update("key"), Never)
+    if each == 1:
+        assert_type(f.contains_many(b"key"), Never)
+    if each == 2:
+        assert_type(f.add_many(bytearray()), Never)
+    if each == 3:
+        assert_type(view.contains_many("key", nulls=True), Never)
+    if each == 4:
+        assert_type(FilterBuilder().update("key"), Never)
+    if each == 5:
+        assert_type(FilterBank([f]).find_many("key", packed=True), Never)
+    if each == 6:
+        assert_type(CountingBloomFilter(1).remove_many("key"), Never)
+    f.update(keys)
+    f.update(texts)
+    f.contains_many(keys).any()
+    f.k()  # type: ignore[operator] # pyright: ignore[reportCallIssue]

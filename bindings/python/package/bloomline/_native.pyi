@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal, Protocol, SupportsIndex, TypeAlias, f
 import numpy as np
 import numpy.typing as npt
 import pyarrow  # type: ignore[import-untyped, import-not-found]
-from typing_extensions import Buffer, Self
+from typing_extensions import Buffer, Never, Self
 
 __all__ = [
     "BloomFilter",
@@ -46,6 +46,9 @@ class _Untyped(Protocol):
 _BooleanArray: TypeAlias = pyarrow.BooleanArray | _Untyped
 _InNumpy: TypeAlias = npt.NDArray[Any] | _HasDtype | _HasDtypes
 _Key: TypeAlias = str | bytes | SupportsIndex
+# Iterables of text and of integers to type checkers, which can say of a call with one only that it never returns. That a
+# bool is no key they cannot say at all, because it is an int.
+_OneKey: TypeAlias = str | bytes | bytearray | memoryview
 _Keys: TypeAlias = Iterable[_Key] | npt.NDArray[Any] | _ArrowStream | _ArrowArray
 _Buffer: TypeAlias = Buffer | npt.NDArray[Any]
 _Path: TypeAlias = str | PathLike[str]
@@ -91,6 +94,9 @@ class _Stored(_Seeded):
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, memo: object, /) -> Self: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment] # pyright: ignore[reportIncompatibleMethodOverride]
     def to_bytes(self) -> bytes:
         """Returns the bytes that `save` writes, with checksums. Rust and the command line read them too."""
     def save(self, path: _Path) -> None:
@@ -99,17 +105,22 @@ class _Stored(_Seeded):
 class _Filter(_Stored):
     def add(self, key: _Key) -> bool:
         """Adds a key (str, bytes or int). Returns True if the key is new, False if it was possibly present."""
-    def update(self, keys: _Keys) -> None:
+    @overload
+    def update(self, keys: _OneKey) -> Never:
         """Adds many keys, given as an iterable of str, bytes and int, a numpy array of integers, S or U, or a column of
         integers, text or binary values (pandas, polars, pyarrow, DuckDB). Skips nulls.
         """
     @overload
-    def add_many(self, keys: _InNumpy, *, nulls: bool | None = None) -> npt.NDArray[np.bool_]:
+    def update(self, keys: _Keys) -> None: ...
+    @overload
+    def add_many(self, keys: _OneKey, *, nulls: bool | None = None) -> Never:
         """Adds many keys, given as for `update`, and returns which of them were new, as `add` does for each. A key that
         repeats an earlier one is not new. The answers have the type that `contains_many` returns.
 
         nulls: the answer for nulls, which are not added. The default is False in numpy and null in Arrow.
         """
+    @overload
+    def add_many(self, keys: _InNumpy, *, nulls: bool | None = None) -> npt.NDArray[np.bool_]: ...
     @overload
     def add_many(self, keys: _ArrowStream | _ArrowArray, *, nulls: bool | None = None) -> _BooleanArray: ...
     @overload
@@ -119,7 +130,7 @@ class _Filter(_Stored):
         only integers, and for integers if it has only text.
         """
     @overload
-    def contains_many(self, keys: _InNumpy, *, nulls: bool | None = None) -> npt.NDArray[np.bool_]:
+    def contains_many(self, keys: _OneKey, *, nulls: bool | None = None) -> Never:
         """Looks up many keys, given as for `update`. Returns a numpy array of bools, or a pyarrow.BooleanArray for
         pyarrow, DuckDB and other Arrow data, but not for pandas and polars.
 
@@ -128,6 +139,8 @@ class _Filter(_Stored):
         Raises TypeError if the filter has only integers and all keys are text, or the reverse, as all lookups do.
         """
     @overload
+    def contains_many(self, keys: _InNumpy, *, nulls: bool | None = None) -> npt.NDArray[np.bool_]: ...
+    @overload
     def contains_many(self, keys: _ArrowStream | _ArrowArray, *, nulls: bool | None = None) -> _BooleanArray: ...
     @overload
     def contains_many(self, keys: Iterable[_Key], *, nulls: bool | None = None) -> npt.NDArray[np.bool_]: ...
@@ -135,9 +148,6 @@ class _Filter(_Stored):
         """Removes all keys."""
     def copy(self) -> Self:
         """Copies the filter, with its keys, size and seed."""
-    def __eq__(self, other: object, /) -> bool: ...
-    def __ne__(self, other: object, /) -> bool: ...
-    __hash__: ClassVar[None]  # type: ignore[assignment] # pyright: ignore[reportIncompatibleMethodOverride]
     def estimated_fpr(self) -> float:
         """Returns the false-positive rate of the current bits. Reads the whole filter."""
 
@@ -159,12 +169,6 @@ class _SizedFilter(_Filter):
         """
 
 class _CombiningFilter(_SizedFilter):
-    def __or__(self, other: Self, /) -> Self: ...
-    def __ror__(self, other: Self, /) -> Self: ...
-    def __ior__(self, other: Self, /) -> Self: ...
-    def __and__(self, other: Self, /) -> Self: ...
-    def __rand__(self, other: Self, /) -> Self: ...
-    def __iand__(self, other: Self, /) -> Self: ...
     @property
     def fill_ratio(self) -> float:
         """Fraction of bits that are set, 0 to 1. Reads the whole filter."""
@@ -189,10 +193,17 @@ class BloomFilter(_CombiningFilter):
         expected_keys: int, bits_per_key: float, *, most_modules: int | None = None, seed: int = 0
     ) -> BloomFilter:
         """Makes a filter of a chosen size instead of a false-positive rate."""
+    def __or__(self, other: BloomFilter | BloomView, /) -> Self: ...
+    def __ror__(self, other: BloomFilter | BloomView, /) -> Self: ...
+    def __ior__(self, other: BloomFilter | BloomView, /) -> Self: ...
+    def __and__(self, other: BloomFilter | BloomView, /) -> Self: ...
+    def __rand__(self, other: BloomFilter | BloomView, /) -> Self: ...
+    def __iand__(self, other: BloomFilter | BloomView, /) -> Self: ...
     @staticmethod
-    def union(filters: Iterable[BloomFilter]) -> BloomFilter:
+    def union(filters: Iterable[BloomFilter | BloomView]) -> BloomFilter:
         """Returns the union of one or more filters. If all have one size, it has the bits of one filter to which all
-        their keys were added.
+        their keys were added. BloomFilters may have several sizes, of which the union has the largest, if it is a
+        multiple of the smaller ones.
         """
     def fold(self, factor: int) -> None:
         """Divides the size by `factor`, which must divide the number of blocks of each module. The filter is then, bit
@@ -200,6 +211,15 @@ class BloomFilter(_CombiningFilter):
         """
     def shrink_to_fpr(self, fpr: float) -> None:
         """Folds the filter as far as its estimated false-positive rate stays at or below `fpr`."""
+    def estimated_union(self, other: BloomFilter | BloomView) -> tuple[float, float]:
+        """Estimates the number of distinct keys that are in this filter or in another BloomFilter or BloomView of its
+        size. Returns the estimate and its standard error, as `estimated_keys` does.
+        """
+    def estimated_intersection(self, other: BloomFilter | BloomView) -> tuple[float, float]:
+        """Estimates the number of distinct keys that are in both this filter and another BloomFilter or BloomView of
+        its size. Returns the estimate and its standard error, as `estimated_keys` does. The error is large if the two
+        have few keys in common.
+        """
     @property
     def n_blocks(self) -> int:
         """Number of blocks of 64 bytes, of all modules."""
@@ -241,8 +261,10 @@ class BloomView:
     def __contains__(self, key: _Key, /) -> bool:
         """Whether a key is possibly present. False means definitely absent."""
     @overload
-    def contains_many(self, keys: _InNumpy, *, nulls: bool | None = None) -> npt.NDArray[np.bool_]:
+    def contains_many(self, keys: _OneKey, *, nulls: bool | None = None) -> Never:
         """Looks up many keys. See `BloomFilter.contains_many`."""
+    @overload
+    def contains_many(self, keys: _InNumpy, *, nulls: bool | None = None) -> npt.NDArray[np.bool_]: ...
     @overload
     def contains_many(self, keys: _ArrowStream | _ArrowArray, *, nulls: bool | None = None) -> _BooleanArray: ...
     @overload
@@ -251,6 +273,21 @@ class BloomView:
         """Compares all bytes with their checksum. Raises DecodeError if they are damaged."""
     def to_filter(self) -> BloomFilter:
         """Copies the view into a BloomFilter that you can change. Verifies the bytes first."""
+    def estimated_keys(self) -> tuple[float, float]:
+        """Estimates the number of distinct keys. See `BloomFilter.estimated_keys`."""
+    def estimated_union(self, other: BloomFilter | BloomView) -> tuple[float, float]:
+        """See `BloomFilter.estimated_union`."""
+    def estimated_intersection(self, other: BloomFilter | BloomView) -> tuple[float, float]:
+        """See `BloomFilter.estimated_intersection`."""
+    def estimated_fpr(self) -> float:
+        """Returns the false-positive rate of the bits. Reads the whole filter."""
+    @property
+    def fill_ratio(self) -> float:
+        """Fraction of bits that are set, 0 to 1. Reads the whole filter."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment] # pyright: ignore[reportIncompatibleMethodOverride]
+    def __reduce__(self) -> Never: ...
     def close(self) -> None:
         """Releases the buffer, or unmaps the file, as the end of `with` does. Waits for lookups in other threads. Later
         lookups raise ValueError.
@@ -278,7 +315,9 @@ class BloomView:
 
 @final
 class CountingBloomFilter(_SizedFilter):
-    """A Bloom filter that counts, so that keys can be removed. Needs five times the memory of a BloomFilter."""
+    """A Bloom filter that counts, so that keys can be removed. Needs five times the memory of a BloomFilter. There
+    is no union, which would have to count a key of both filters twice or once. Unite the filters of `to_filter` instead.
+    """
     def __new__(cls, expected_keys: int, fpr: float = 0.01, *, seed: int = 0) -> Self: ...
     @staticmethod
     def with_bits_per_key(expected_keys: int, bits_per_key: float, *, seed: int = 0) -> CountingBloomFilter:
@@ -286,7 +325,22 @@ class CountingBloomFilter(_SizedFilter):
     def remove(self, key: _Key) -> bool:
         """Removes a key once. Returns False, and changes nothing, if the key is definitely absent. Remove only keys
         that were added, because removing any other key may lose keys.
+
+        Counters end at 15. A key whose `count` is 15 stays present until `clear`, although this returns True.
         """
+    @overload
+    def remove_many(self, keys: _OneKey, *, nulls: bool | None = None) -> Never:
+        """Removes many keys, given as for `update`, and returns which of them were possibly present, as `remove` does
+        for each. The answers have the type that `contains_many` returns.
+
+        nulls: the answer for nulls. The default is False in numpy and null in Arrow.
+        """
+    @overload
+    def remove_many(self, keys: _InNumpy, *, nulls: bool | None = None) -> npt.NDArray[np.bool_]: ...
+    @overload
+    def remove_many(self, keys: _ArrowStream | _ArrowArray, *, nulls: bool | None = None) -> _BooleanArray: ...
+    @overload
+    def remove_many(self, keys: Iterable[_Key], *, nulls: bool | None = None) -> npt.NDArray[np.bool_]: ...
     def count(self, key: _Key) -> int:
         """Returns an upper bound of how often a key was added. 15 stands for 15 and more."""
     def to_filter(self) -> BloomFilter:
@@ -338,10 +392,17 @@ class StandardBloomFilter(_CombiningFilter):
     @staticmethod
     def with_bits_per_key(expected_keys: int, bits_per_key: float, *, seed: int = 0) -> StandardBloomFilter:
         """Makes a filter of a chosen size instead of a false-positive rate."""
+    def __or__(self, other: Self, /) -> Self: ...
+    def __ror__(self, other: Self, /) -> Self: ...
+    def __ior__(self, other: Self, /) -> Self: ...
+    def __and__(self, other: Self, /) -> Self: ...
+    def __rand__(self, other: Self, /) -> Self: ...
+    def __iand__(self, other: Self, /) -> Self: ...
     @staticmethod
     def union(filters: Iterable[StandardBloomFilter]) -> StandardBloomFilter:
         """Returns the union of one or more filters. If all have one size, it has the bits of one filter to which all
-        their keys were added.
+        their keys were added. BloomFilters may have several sizes, of which the union has the largest, if it is a
+        multiple of the smaller ones.
         """
     @property
     def size_bits(self) -> int:
@@ -381,13 +442,15 @@ class FilterBank(_Stored):
         ascending. Raises TypeError for text if all filters have only integers, and the reverse.
         """
     @overload
-    def find_many(self, keys: _Keys, *, packed: Literal[False] = False) -> npt.NDArray[np.bool_]:
+    def find_many(self, keys: _OneKey, *, packed: bool = False) -> Never:
         """Looks up many keys, given as for `BloomFilter.update`. Returns a numpy array of bools, with a row for each
         key and a column for each slot. Nulls raise TypeError.
 
         packed: with True, returns bits in an array of uint8, as np.packbits(..., axis=1, bitorder="little") does. This
         is faster and needs an eighth of the memory.
         """
+    @overload
+    def find_many(self, keys: _Keys, *, packed: Literal[False] = False) -> npt.NDArray[np.bool_]: ...
     @overload
     def find_many(self, keys: _Keys, *, packed: Literal[True]) -> npt.NDArray[np.uint8]: ...
     @overload
@@ -440,6 +503,7 @@ class FileIndex:
         The key is looked up as it is, whatever `rule` says. In an index of words, look up each run of a text, as section
         14 of docs/format.md defines it, and keep the files that have all of them.
         """
+    def __reduce__(self) -> Never: ...
     def __len__(self) -> int:
         """Number of files."""
     @property
@@ -475,8 +539,11 @@ class FilterBuilder(_Seeded):
         """Makes a builder of filters of a chosen size instead of a false-positive rate."""
     def add(self, key: _Key) -> None:
         """Adds a key (str, bytes or int). Keys may repeat."""
-    def update(self, keys: _Keys) -> None:
+    @overload
+    def update(self, keys: _OneKey) -> Never:
         """Adds many keys, given as for `BloomFilter.update`."""
+    @overload
+    def update(self, keys: _Keys) -> None: ...
     def finish(self) -> BloomFilter:
         """Returns a BloomFilter sized for the number of distinct keys, and empties the builder.
 
@@ -485,6 +552,7 @@ class FilterBuilder(_Seeded):
         """
     def clear(self) -> None:
         """Removes all keys."""
+    def __reduce__(self) -> Never: ...
     def __len__(self) -> int:
         """Number of keys added. Repeated keys may count more than once."""
     @property
