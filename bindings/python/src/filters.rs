@@ -421,10 +421,6 @@ macro_rules! combining_filter_class {
                     self.combined(py, other, Self::unite)
                 }
 
-                fn __ror__(&self, py: Python<'_>, other: $Other) -> PyResult<Self> {
-                    self.combined(py, other, Self::unite)
-                }
-
                 fn __ior__(&self, py: Python<'_>, other: $Other) -> PyResult<()> {
                     self.unite(py, other.into_filter(py)?.get())
                 }
@@ -438,10 +434,6 @@ macro_rules! combining_filter_class {
                 }
 
                 fn __and__(&self, py: Python<'_>, other: $Other) -> PyResult<Self> {
-                    self.combined(py, other, Self::intersect)
-                }
-
-                fn __rand__(&self, py: Python<'_>, other: $Other) -> PyResult<Self> {
                     self.combined(py, other, Self::intersect)
                 }
 
@@ -476,11 +468,11 @@ macro_rules! combining_filter_class {
                 Ok(combined)
             }
 
-            fn unite(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
+            pub fn unite(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
                 self.combine(py, other, |ours, theirs| ours.union_with(theirs), Kinds::insert)
             }
 
-            fn intersect(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
+            pub fn intersect(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
                 self.combine(py, other, |ours, theirs| ours.intersect_with(theirs), Kinds::intersect)
             }
 
@@ -740,7 +732,7 @@ impl ScalableBloomFilter {
 }
 
 /// What filters of a class are combined with.
-trait Operand<C>: for<'py> FromPyObjectOwned<'py> {
+pub trait Operand<C>: for<'py> FromPyObjectOwned<'py> {
     const CLASSES: &str;
     fn into_filter(self, py: Python<'_>) -> PyResult<Py<C>>;
 }

@@ -8,7 +8,7 @@ use crate::answers;
 use crate::arguments::{nulls, verify};
 use crate::borrowed::{BloomView, view_of};
 use crate::errors::{decode_error, not_pickled};
-use crate::filters::{BloomFilter, Source, estimate_of_both, numbers, shape, with_filters};
+use crate::filters::{BloomFilter, Operand, Source, estimate_of_both, numbers, shape, with_filters};
 use crate::keys;
 use crate::kinds::{Kinds, UNKNOWN};
 
@@ -56,6 +56,18 @@ impl BloomView {
     /// Copies the view into a BloomFilter that you can change. Verifies the bytes first.
     fn to_filter(&self, py: Python<'_>) -> PyResult<BloomFilter> {
         BloomFilter::of_view(py, self)
+    }
+
+    fn __or__(&self, py: Python<'_>, other: Source) -> PyResult<BloomFilter> {
+        let union = BloomFilter::of_view(py, self)?;
+        union.unite(py, other.into_filter(py)?.get())?;
+        Ok(union)
+    }
+
+    fn __and__(&self, py: Python<'_>, other: Source) -> PyResult<BloomFilter> {
+        let common = BloomFilter::of_view(py, self)?;
+        common.intersect(py, other.into_filter(py)?.get())?;
+        Ok(common)
     }
 
     /// Estimates the number of distinct keys. See `BloomFilter.estimated_keys`.

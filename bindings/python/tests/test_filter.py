@@ -290,6 +290,7 @@ def test_filters_of_several_sizes_and_views_are_combined_in_any_order():
                 common &= part
             assert common == (parts[0] & parts[1]) & parts[2] and "all" in common and common.n_blocks == 8
     assert BloomFilter.union(views) == united == views[0] | (views[2] | filters[1])
+    assert views[0] | views[2] == filters[0] | filters[2] and views[2] & views[0] == filters[0] & filters[2]
     assert views[0] & filters[2] == filters[0] & filters[2] and [f.to_bytes() for f in filters] == before
     with BloomView(before[0]) as closed:
         pass

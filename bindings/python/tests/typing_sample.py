@@ -104,7 +104,7 @@ def filters(path: Path, some: bool, column: Column) -> None:
     view = BloomFilter.open(path)
     f |= f
     f &= view
-    assert_type([f, f | f, f & view, view | f, BloomFilter.union(x for x in (f, view)), f.copy()], list[BloomFilter])
+    assert_type([f, f | f, f & view, view | view, BloomFilter.union(x for x in (f, view)), f.copy()], list[BloomFilter])
     f | 3  # type: ignore[operator] # pyright: ignore[reportOperatorIssue, reportUnusedExpression]
     {f}  # pyright: ignore[reportUnhashable, reportUnusedExpression]
 
