@@ -430,7 +430,11 @@ macro_rules! combining_filter_class {
                 /// largest, if it is a multiple of the smaller ones.
                 #[staticmethod]
                 fn union(filters: &Bound<'_, PyAny>) -> PyResult<Self> {
-                    union_of::<Self, $Other>(filters, Self::copy, Self::unite)
+                    let waits = |union: &Self, py: Python<'_>, other: &Self| {
+                        let [ours, theirs] = [union, other].map(|it| it.size_bytes(py));
+                        !ours.is_multiple_of(theirs) && !theirs.is_multiple_of(ours)
+                    };
+                    union_of::<Self, $Other>(filters, Self::copy, Self::unite, waits)
                 }
 
                 fn __and__(&self, py: Python<'_>, other: $Other) -> PyResult<Self> {
@@ -690,7 +694,7 @@ filter_class! {
         /// filters stay as they are, so a lookup then probes the parts of all, and fpr is up to the sum of their rates.
         #[staticmethod]
         fn union(filters: &Bound<'_, PyAny>) -> PyResult<Self> {
-            union_of::<Self, Py<Self>>(filters, Self::copy, Self::unite)
+            union_of::<Self, Py<Self>>(filters, Self::copy, Self::unite, |_, _, _| false)
         }
 
         /// Number of keys that were new when they were added. May be too high after `union`.
@@ -756,12 +760,15 @@ impl Operand<BloomFilter> for Source {
     }
 }
 
+/// The union of an iterable of filters. Filters that `waits` of are united last, because their size may divide the size
+/// that the union has by then.
 fn union_of<C: PyClass<Frozen = True> + Sync, O: Operand<C>>(
     filters: &Bound<'_, PyAny>,
     copy: fn(&C, Python<'_>) -> PyResult<C>,
     unite: fn(&C, Python<'_>, &C) -> PyResult<()>,
+    waits: fn(&C, Python<'_>, &C) -> bool,
 ) -> PyResult<C> {
-    let (py, mut union) = (filters.py(), None);
+    let (py, mut union, mut waiting) = (filters.py(), None, Vec::new());
     for filter in arguments::filters(filters, O::CLASSES)? {
         let filter = filter?;
         let Ok(operand) = filter.extract::<O>() else {
@@ -771,10 +778,13 @@ fn union_of<C: PyClass<Frozen = True> + Sync, O: Operand<C>>(
         let filter = operand.into_filter(py)?;
         match &union {
             None => union = Some(copy(filter.get(), py)?),
+            Some(union) if waits(union, py, filter.get()) => waiting.push(filter),
             Some(union) => unite(union, py, filter.get())?,
         }
     }
-    union.ok_or_else(|| PyValueError::new_err("a union needs at least one filter"))
+    let union = union.ok_or_else(|| PyValueError::new_err("a union needs at least one filter"))?;
+    waiting.iter().try_for_each(|filter| unite(&union, py, filter.get()))?;
+    Ok(union)
 }
 
 /// Whether a filter of `ours` bytes grows when it is combined with one of `theirs`.

@@ -289,6 +289,8 @@ def test_filters_of_several_sizes_and_views_are_combined_in_any_order():
             for part in parts[1:]:
                 common &= part
             assert common == (parts[0] & parts[1]) & parts[2] and "all" in common and common.n_blocks == 8
+    sizes = [BloomFilter.with_bits_per_key(keys, 10.24) for keys in (100, 150, 300)]
+    assert len({BloomFilter.union(parts).n_blocks for parts in itertools.permutations(sizes)}) == 1
     assert BloomFilter.union(views) == united == views[0] | (views[2] | filters[1])
     assert views[0] | views[2] == filters[0] | filters[2] and views[2] & views[0] == filters[0] & filters[2]
     assert views[0] & filters[2] == filters[0] & filters[2] and [f.to_bytes() for f in filters] == before
