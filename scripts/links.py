@@ -87,7 +87,7 @@ def names(root):
     known["check"] = set(re.findall(r"^## (\w+)", checks, re.M))
     tracked = subprocess.check_output(["git", "ls-files", "*/tests/*", "*/src/test/*"], text=True)
     known["tests in"] = {match[0] for match in re.finditer(r"^\S+?/tests?(?=/)", tracked, re.M)}
-    for page in (root / "docs/testing.md", root / "CONTRIBUTING.md"):
+    for page in (root / "docs/testing.md", root / "docs/CONTRIBUTING.md"):
         text = page.read_text()
         # Without asides and the targets of links.
         plain = re.sub(r"[\[\]]|\s*\([^()]*\)", "", text).replace("`scripts/check ", "check `")
