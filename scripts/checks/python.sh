@@ -46,10 +46,14 @@ wheel() {
     local toolchain file
     toolchain=$(toolchain_with_std "$1") ||
         { skip "the wheel for $1" "no installed toolchain has its standard library"; return; }
+    # Maturin packs what is named so.
+    RUSTUP_TOOLCHAIN=$toolchain "$bin/python" scripts/licenses.py bindings/python/Cargo.toml "$1" \
+        >bindings/python/LICENSE-THIRD-PARTY
     env -u RUSTFLAGS PATH="$bin:$PATH" RUSTUP_TOOLCHAIN="$toolchain" CARGO_INCREMENTAL=0 \
         "$bin/maturin" build --quiet --release --locked --manifest-path bindings/python/Cargo.toml --target "$1" --zig \
         --compatibility "$2" --out "$wheels" "${interpreter[@]}"
     file=$(ls "$wheels"/*"-$tag"-*"$2_${1%%-*}"*.whl)
+    "$bin/python" -m zipfile -l "$file" | grep -F /licenses/LICENSE-THIRD-PARTY
     [ "$tag" != cp310-abi3 ] || "$bin/abi3audit" --strict "$file"
 }
 

@@ -1,11 +1,16 @@
 # Publishing:
-## package                     what crates.io will get: each crate is packed, and built from its package
+## package                     what crates.io will get: each crate is packed, and built from its package; licence texts
 package() {
-    local patches=()
+    local patches=() manifest
     step pack_crates
     # `scripts/check release` builds the others, whose dependencies take minutes.
     step in_package bloomline build
     step in_package bloomline-cli build
+    # Of what wheels and archives contain.
+    install python3 python3 || { skip "licence texts" "Python 3 could not be installed"; return; }
+    for manifest in {cli,bindings/c,bindings/python}/Cargo.toml; do
+        python3 scripts/licenses.py "$manifest" >"$scratch/licenses"
+    done
 }
 
 ## release                     what a release publishes: crates, tested from their packages; archives in target/archives
@@ -72,7 +77,7 @@ in_package() {
 one_version() {
     local lock tag
     # Packages that are never published have version 0.0.0.
-    ! git grep -nE '^(version = |bloomline.* version = |  "version")' -- '*Cargo.toml' bindings/js/package.json |
+    ! git grep -nE '^(version( =|:) |bloomline.* version = |  "version")' -- '*Cargo.toml' CITATION.cff bindings/js/package.json |
         grep -vF -e "\"$version\"" -e '"0.0.0"' || { echo "not version $version" >&2; return 1; }
     for lock in $(git ls-files '*Cargo.lock'); do
         cargo update --workspace --locked --quiet --manifest-path "${lock/%lock/toml}"
@@ -101,6 +106,7 @@ command_archive() {
     folder=$scratch/stage/bloomline-$version-$target
     mkdir -p "$folder"/{man/man1,completions}
     cp "${CARGO_TARGET_DIR:-$root/target}/$target/release/bloomline" LICENSE-* CHANGELOG.md cli/README.md "$folder"
+    RUSTUP_TOOLCHAIN=$toolchain python3 scripts/licenses.py cli/Cargo.toml "$target" >"$folder/LICENSE-THIRD-PARTY"
     run+=("$folder/bloomline")
     ! readelf --wide --program-headers --sections "${run[-1]}" | grep -E 'INTERP|\.symtab|\.debug_info' ||
         { echo "the command is not static or not stripped" >&2; return 1; }
@@ -132,6 +138,7 @@ c_archive() {
     make -C bindings/c CARGO="cargo --quiet" >/dev/null
     make -C bindings/c install DESTDIR="$stage" PREFIX="/$name" >/dev/null
     cp LICENSE-* bindings/c/README.md "$stage/$name"
+    python3 scripts/licenses.py bindings/c/Cargo.toml >"$stage/$name/LICENSE-THIRD-PARTY"
     archive "$name"
     mkdir "$there"
     tar -xzf "$archives/$name.tar.gz" -C "$there" --strip-components=1
@@ -147,7 +154,7 @@ archive() {
     (cd "$archives" && ls -lh "$1.tar.gz" && sha256sum "$1.tar.gz" >>SHA256SUMS)
 }
 
-## workflows                   .github: zizmor finds nothing, workflows, forms and dependabot.yml fit their schemas
+## workflows                   .github: zizmor finds nothing, workflows, forms, dependabot.yml and CITATION.cff fit their schemas
 workflows() {
     local bin=$scratch/venv/bin
     new_venv && "$bin/pip" install --quiet zizmor check-jsonschema ||
@@ -155,5 +162,6 @@ workflows() {
     step "$bin/zizmor" --offline --quiet .github
     step "$bin/check-jsonschema" --builtin-schema vendor.github-workflows .github/workflows/*.yml
     step "$bin/check-jsonschema" --builtin-schema vendor.dependabot .github/dependabot.yml
-    step "$bin/check-jsonschema" --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml
+    step "$bin/check-jsonschema" --builtin-schema vendor.citation-file-format CITATION.cff
+    step "$bin/check-jsonschema" --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/*.yml
 }
