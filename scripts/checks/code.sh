@@ -5,7 +5,7 @@ circles() {
     git ls-files '*.rs' | grep -oE '^(.*/)?src/' | sort -u | xargs python3 scripts/circles.py
 }
 
-## asm                         x86-64 kernels have the expected instructions, and no calls, divisions or panics
+## asm                         x86-64 kernels have the expected instructions, and no calls, divisions or panics; `instructions`
 asm() {
     [ "$(uname -m)" = x86_64 ] || { skip "the kernels' instructions" "this machine is $(uname -m), not x86_64"; return; }
     install python3 python3 || { skip "the kernels' instructions" "Python 3 could not be installed"; return; }
@@ -15,7 +15,25 @@ asm() {
         python3 scripts/loops.py "$build" "$scratch/$build"/release/deps/{bloomline,bloomline_probe}-*.s \
             <tests/probe/instructions.txt || failed=1
     done
+    step instructions || failed=1
     return "$failed"
+}
+
+## instructions                hot loops run as many instructions as tests/probe/counts.tsv says, by callgrind
+instructions() {
+    local rust
+    rust=$(sed -n '1s/.*Rust //p' tests/probe/counts.tsv)
+    # AVX2, because valgrind lacks AVX-512.
+    grep -qw avx2 /proc/cpuinfo 2>/dev/null && install valgrind valgrind && use_rust "$rust" ||
+        { skip "the hot loops' instructions" "AVX2, valgrind or Rust $rust is not available"; return; }
+    compile "$scratch/default" "" --bin counted
+    BLOOMLINE_KERNEL=avx2 valgrind --quiet --tool=callgrind --toggle-collect=counted --dump-after=counted \
+        --combine-dumps=yes --callgrind-out-file="$scratch/dumps" "$scratch/default/release/counted" >"$scratch/counted"
+    sed -n 's/^totals: //p' "$scratch/dumps" | head -n -1 | paste <(sed 1d tests/probe/counts.tsv) "$scratch/counted" - |
+        awk -F'\t' '
+            { count = $5 / $4; wrong = $1 != $3 || count > 1.02 * $2 || count < 0.98 * $2; failed += wrong }
+            { printf "%s\t%.2f%s\n", $3, count, wrong ? "\tFAILED: tests/probe/counts.tsv has " $1 " " $2 : "" }
+            END { exit failed > 0 }'
 }
 
 # `compile TARGET-FOLDER FLAG CARGO-ARGUMENT...` writes the assembly of bloomline and of tests/probe. One codegen unit,

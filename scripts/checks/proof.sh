@@ -7,10 +7,8 @@ proved_rustc=1.95.0
 proof() {
     local toolchain target build programs program
     proof_environment "the proof"
-    if [[ $(rustc --version) != "rustc $proved_rustc "* ]]; then
-        rustup toolchain install "$proved_rustc" --profile minimal >/dev/null 2>&1 && export RUSTUP_TOOLCHAIN=$proved_rustc ||
-            echo "note: this is $(rustc --version): if the proof does not know an instruction, install Rust $proved_rustc"
-    fi
+    use_rust "$proved_rustc" ||
+        echo "note: this is $(rustc --version): if the proof does not know an instruction, install Rust $proved_rustc"
     programs=(default:avx512,avx2,sse4.1,portable,reference x86-64-v3:avx2 x86-64-v4:avx512)
     cross aarch64 aarch64 libc6-dev-arm64-cross && programs+=(aarch64:neon) ||
         skip "the proof of NEON" "a cross compiler, QEMU or the standard library is not available"
