@@ -17,7 +17,7 @@ use pyo3::types::PyCapsule;
 use crate::column::{
     self, Batch, Column, Dictionary, Fixed, Integers, Nullable, Nulls, Offsets, Sink, Values, Views, integers,
 };
-use crate::errors::cannot_be_keys;
+use crate::errors::{cannot_be_keys, uuids_cannot_be_keys};
 use crate::kinds::{INTEGERS, TEXT, UNKNOWN};
 
 #[repr(C)]
@@ -264,12 +264,13 @@ impl Type {
 
     fn of(schema: &ArrowSchema, name: Name) -> PyResult<Self> {
         let format = text(schema.format);
-        // These are stored as numbers or bytes that are not their values. All other extension types have the keys of
+        // These are stored as numbers or bytes that are not their values, or not the same in all libraries. All other extension types have the keys of
         // their storage.
         match schema.extension() {
             Some(b"arrow.bool8") => return Err(cannot_be_keys(name("booleans"))),
             Some(b"pandas.period") => return Err(cannot_be_keys(name("periods"))),
             Some(b"arrow.opaque") => return Err(cannot_be_keys(name("opaque values"))),
+            Some(b"arrow.uuid") => return Err(uuids_cannot_be_keys(name("UUIDs"))),
             _ => (),
         }
         if let Some(values) = reference(schema.dictionary) {

@@ -90,7 +90,7 @@ fn not_standalone(bytes: &[u8]) -> &'static str {
     } else if bytes.is_empty() {
         ""
     } else if end.clone().all(is_text) && end.clone().any(u8::is_ascii) {
-        "; this looks like text: `update` takes its lines as keys"
+        "; this looks like text: pass its lines to `update`, without their ends"
     } else if bloomline::BloomView::from_compact(bytes).is_ok() {
         "; this may be a compact filter, which Python does not read: write standalone bytes instead"
     } else {
@@ -156,6 +156,13 @@ pub fn shown(value: &Bound<'_, PyAny>) -> String {
 pub fn cannot_be_keys(what: impl std::fmt::Display) -> PyErr {
     PyTypeError::new_err(format!(
         "{what} cannot be keys: cast them to text, bytes or integers of at most 64 bits"
+    ))
+}
+
+/// Some libraries have them as bytes, others as text, so both could be made from one column.
+pub fn uuids_cannot_be_keys(what: impl std::fmt::Display) -> PyErr {
+    PyTypeError::new_err(format!(
+        "{what} cannot be keys: cast them to text on both sides, or on both to 16 bytes, which are other keys"
     ))
 }
 

@@ -12,7 +12,7 @@ use pyo3::types::{
 };
 
 use crate::column::{Batch, Sink};
-use crate::errors::{cannot_be_keys, check_not_table, class_of, shown};
+use crate::errors::{cannot_be_keys, check_not_table, class_of, shown, uuids_cannot_be_keys};
 use crate::kinds::{INTEGERS, TEXT, UNKNOWN};
 use crate::{array, arrow};
 
@@ -92,7 +92,8 @@ fn refused(key: &Bound<'_, PyAny>) -> PyErr {
             "objects of type NoneType cannot be keys: drop None, or cast the keys to an Arrow column of integers or text",
         );
     }
-    cannot_be_keys(format_args!("objects of type {}", class_of(key)))
+    let what = format!("objects of type {}", class_of(key));
+    if what.ends_with(" UUID") { uuids_cannot_be_keys(what) } else { cannot_be_keys(what) }
 }
 
 /// Returns whether lookups of `keys` are answered in Arrow, which depends on their type only.
@@ -140,9 +141,13 @@ fn read_into(keys: &Bound<'_, PyAny>, seed: u64, batch: &mut Batch, sink: &mut i
         return read_pandas(keys, seed, batch, sink);
     }
     if let Some(exported) = arrow::export(keys)? {
-        // polars exports the addresses of the objects.
-        if is_of(&["polars"], keys)? && type_of(keys).is_ok_and(|of| of == "Object") {
-            return Err(cannot_be_keys("columns of Object"));
+        // polars exports the addresses of the objects, and DuckDB exports text.
+        if is_of(&["polars", "duckdb", "_duckdb"], keys)? {
+            match type_of(keys).as_deref() {
+                Ok("Object") => return Err(cannot_be_keys("columns of Object")),
+                Ok("UUID") => return Err(uuids_cannot_be_keys("columns of UUID")),
+                _ => (),
+            }
         }
         let unbound = keys.clone().unbind();
         let name = |words: &str| match Python::attach(|py| type_of(unbound.bind(py))) {
@@ -154,6 +159,10 @@ fn read_into(keys: &Bound<'_, PyAny>, seed: u64, batch: &mut Batch, sink: &mut i
     if keys.hasattr("__array__")? {
         let array = keys.py().import("numpy")?.call_method1("asanyarray", (keys,))?;
         return read_array(array.cast()?, "arrays", seed, batch, sink);
+    }
+    if keys.hasattr("readline")? && keys.hasattr("read")? {
+        let remedy = "pass (line.rstrip(\"\\n\") for line in file), because its lines have their ends";
+        return Err(PyTypeError::new_err(format!("a file ({}) is no keys: {remedy}", class_of(keys))));
     }
     read_iterable(keys, |_| Ok(false), seed, batch, sink)
 }

@@ -4,6 +4,7 @@ import array
 import datetime
 import decimal
 import os
+import uuid
 
 import numpy as np
 import pytest
@@ -344,8 +345,34 @@ def test_extension_types():
         refused(pa.ExtensionArray.from_storage(opaque, pa.array([None], opaque.storage_type)), "cannot be keys")
     pd = pytest.importorskip("pandas")
     refused(pd.Series(pd.period_range("2026", periods=3, freq="M")), "cast", "period")
-    values = [b"0123456789abcdef"]
-    check(pa.ExtensionArray.from_storage(pa.uuid(), pa.array(values, pa.binary(16))), values)
+    fixed = pa.array([b"0123456789abcdef"], pa.binary(16))
+    check(pa.ExtensionArray.from_storage(Fixed(), fixed), fixed.to_pylist())
+
+
+class Fixed(pa.ExtensionType):
+    def __init__(self):
+        super().__init__(pa.binary(16), "of this test")
+
+    def __arrow_ext_serialize__(self):
+        return b""
+
+
+def test_uuids_are_refused_because_libraries_differ():
+    """As bytes in Arrow and as text in DuckDB, they would never match. Both have keys once they are cast."""
+    pd, pl, duckdb = (pytest.importorskip(name) for name in ("pandas", "polars", "duckdb"))
+    ids = [uuid.UUID(int=7 << 70 | i) for i in range(3)]
+    column = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([of.bytes for of in ids], pa.binary(16)))
+    connection = duckdb.connect()
+    relation = lambda sql: connection.sql(f"SELECT {sql} AS id FROM (VALUES {', '.join(f'({str(of)!r})' for of in ids)}) t(v)")
+    for lossless in ("false", "true"):
+        connection.execute(f"SET arrow_lossless_conversion = {lossless}")
+        refused(relation("v::UUID"), "text on both sides", "16 bytes", "uuid")
+    for keys in (column, pa.chunked_array([column, column]), pa.DictionaryArray.from_arrays([0], column), pa.table({"id": column}), ids,
+                 np.array(ids), pd.Series(ids), pd.Series(ids, dtype=pd.ArrowDtype(pa.uuid()))):  # fmt: skip
+        refused(keys, "text on both sides", "16 bytes", "uuid")
+    refused(pl.Series(ids), "object")
+    check(relation("v::UUID::VARCHAR"), [str(of) for of in ids], lambda: relation("v"))
+    check(column.storage, [of.bytes for of in ids])
 
 
 OTHERS = [
