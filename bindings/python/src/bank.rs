@@ -12,9 +12,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use crate::arguments::{self, additional, mmap, packed, path, verify};
-use crate::column::{self, Batch, Signals, Sink};
+use crate::column::{self, Batch, Hashes, Signals, Sink};
 use crate::errors::{bank_error, class_of, no_room};
 use crate::filters::{BloomFilter, Source, check_memory, with_filters};
+use crate::input::{Input, input};
 use crate::kinds::{Kinds, UNKNOWN};
 use crate::lock::Lock;
 use crate::{files, keys};
@@ -50,20 +51,20 @@ pub struct FilterBank {
     kinds: Kinds,
 }
 
-/// A filter to be put into a bank.
-fn source(object: &Bound<'_, PyAny>) -> PyResult<Source> {
+/// A filter of which `what` is made.
+pub fn source(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Source> {
     object.extract().map_err(|_| {
         let (classes, class) = (Source::CLASSES, class_of(object));
-        PyTypeError::new_err(format!("a bank is made of {classes} objects, not {class}"))
+        PyTypeError::new_err(format!("{what} is made of {classes} objects, not {class}"))
     })
 }
 
-/// The hashes of keys, none of which may be null, and memory for their answers.
+/// The hashes of keys, and memory for their answers.
 struct Asked {
     slots: usize,
     packed: bool,
     rows: Vec<u8>,
-    hashes: Vec<u64>,
+    hashes: Hashes,
 }
 
 impl Asked {
@@ -71,30 +72,18 @@ impl Asked {
     fn row_len(&self) -> usize {
         if self.packed { self.slots.div_ceil(8) } else { self.slots }
     }
-
-    fn reserve_hashes(&mut self, additional: usize) -> PyResult<()> {
-        let bytes = self.hashes.len().saturating_add(additional).saturating_mul(size_of::<u64>());
-        self.hashes.try_reserve(additional).map_err(|_| no_room(bytes))
-    }
 }
 
 impl Sink for Asked {
     /// Allocates before the first key is hashed, so that a lack of memory shows at once.
     fn reserve(&mut self, additional: usize) -> PyResult<()> {
-        let bytes = self.hashes.len().saturating_add(additional).saturating_mul(self.row_len());
+        let bytes = self.hashes.0.len().saturating_add(additional).saturating_mul(self.row_len());
         self.rows.try_reserve_exact(bytes).map_err(|_| no_room(bytes))?;
-        self.reserve_hashes(additional)
+        self.hashes.reserve(additional)
     }
 
-    fn take(&mut self, Batch { hashes, nulls, .. }: &mut Batch) -> PyResult<()> {
-        if let Some(null) = nulls.first() {
-            let null = self.hashes.len() + null;
-            let text = format!("keys[{null}] is null: drop the nulls, or put a key in their place");
-            return Err(PyTypeError::new_err(text));
-        }
-        self.reserve_hashes(hashes.len())?;
-        self.hashes.extend_from_slice(hashes);
-        Ok(())
+    fn take(&mut self, batch: &mut Batch) -> PyResult<()> {
+        self.hashes.take(batch)
     }
 }
 
@@ -117,7 +106,7 @@ impl FilterBank {
         asked.reserve(0)?;
         let (slots, row_len, mut rows) = (asked.slots, asked.row_len(), mem::take(&mut asked.rows));
         let mut signals = Signals::new();
-        for hashes in asked.hashes.chunks((AT_ONCE / row_len.max(1)).clamp(1, column::BATCH)) {
+        for hashes in asked.hashes.0.chunks((AT_ONCE / row_len.max(1)).clamp(1, column::BATCH)) {
             let start = rows.len();
             rows.resize(start + hashes.len() * row_len, 0);
             // Unlocked between batches, so that a signal handler may use the bank. Ignores filters that are pushed
@@ -162,7 +151,7 @@ impl FilterBank {
     fn new(filters: &Bound<'_, PyAny>, capacity: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let capacity = capacity.map_or(Ok(0), arguments::capacity)?;
         let sources = arguments::filters(filters, Source::CLASSES)?
-            .map(|filter| source(&filter?))
+            .map(|filter| source(&filter?, "a bank"))
             .collect::<PyResult<Vec<_>>>()?;
         with_filters(filters.py(), &sources, true, |filters, kinds| {
             Ok(Self::new_with(bank_of(filters, capacity).map_err(bank_error)?, kinds))
@@ -195,10 +184,10 @@ impl FilterBank {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = keys.py();
         let slots = self.__len__(py);
-        let mut asked = Asked { slots, packed, rows: Vec::new(), hashes: Vec::new() };
+        let mut asked = Asked { slots, packed, rows: Vec::new(), hashes: Hashes::default() };
         self.kinds.check_lookup(keys::read(keys, self.seed, &mut asked)?)?;
         let rows = py.detach(|| self.rows_of(&mut asked))?;
-        let rows = PyArray1::from_vec(py, rows).reshape([asked.hashes.len(), asked.row_len()])?.into_any();
+        let rows = PyArray1::from_vec(py, rows).reshape([asked.hashes.0.len(), asked.row_len()])?.into_any();
         if packed { Ok(rows) } else { rows.call_method1("view", ("?",)) }
     }
 
@@ -206,7 +195,7 @@ impl FilterBank {
     /// few milliseconds. Raises ValueError if the bank is full, so `reserve` first.
     fn push(&self, filter: &Bound<'_, PyAny>) -> PyResult<usize> {
         let writer = self.bank.writer(filter.py());
-        with_filters(filter.py(), &[source(filter)?], true, |filters, kinds| {
+        with_filters(filter.py(), &[source(filter, "a bank")?], true, |filters, kinds| {
             let mut bank = writer.write();
             let slot = bank.push_all(filters).map_err(bank_error)?.start;
             self.kinds.insert(kinds);
@@ -218,7 +207,7 @@ impl FilterBank {
     fn replace(&self, slot: &Bound<'_, PyAny>, filter: &Bound<'_, PyAny>) -> PyResult<()> {
         let slot = self.slot(slot)?;
         let writer = self.bank.writer(filter.py());
-        with_filters(filter.py(), &[source(filter)?], true, |filters, kinds| {
+        with_filters(filter.py(), &[source(filter, "a bank")?], true, |filters, kinds| {
             let mut bank = writer.write();
             bank.replace(slot, filters[0]).map_err(bank_error)?;
             self.kinds.insert(kinds);
@@ -335,7 +324,7 @@ impl FilterBank {
     #[pyo3(signature = (path, mmap=true, *, verify=true))]
     pub fn open(
         py: Python<'_>,
-        #[pyo3(from_py_with = path)] path: PathBuf,
+        #[pyo3(from_py_with = input)] path: Input,
         #[pyo3(from_py_with = mmap)] mmap: bool,
         #[pyo3(from_py_with = verify)] verify: bool,
     ) -> PyResult<Self> {

@@ -135,9 +135,9 @@ impl BloomView {
         buffer.py().detach(|| Self::open(owner, verify, None))
     }
 
-    /// The filter in a file, mapped.
-    pub fn map(py: Python<'_>, path: &Path, verify: bool) -> PyResult<Self> {
-        py.detach(|| Self::open(Owner::open(path, true)?, verify, Some(path)))
+    /// The filter in a file.
+    pub fn of_file(py: Python<'_>, bytes: Owner, verify: bool, name: Option<&Path>) -> PyResult<Self> {
+        py.detach(|| Self::open(bytes, verify, name))
     }
 
     /// For reads longer than a lookup. Call it detached.

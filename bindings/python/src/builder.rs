@@ -1,6 +1,7 @@
 //! The class `FilterBuilder`.
 #![forbid(unsafe_code)]
 
+use bloomline::bank::IndexBuilder;
 use pyo3::prelude::*;
 
 use crate::arguments::{bits_per_key, fpr, most_modules, seed};
@@ -71,6 +72,13 @@ impl FilterBuilder {
         #[pyo3(from_py_with = seed)] seed: u64,
     ) -> PyResult<Self> {
         Self::new_with(bloomline::FilterBuilder::with_bits_per_key(bits_per_key), None, most_modules, seed)
+    }
+
+    /// Makes a builder of filters for a FileIndex of this fpr, in which other filters may not fit.
+    #[staticmethod]
+    fn for_index(#[pyo3(from_py_with = fpr)] fpr: f64) -> PyResult<Self> {
+        let builder = IndexBuilder::with_fpr(fpr).map(|index| index.filter_builder());
+        Self::new_with(builder, Some(fpr), None, 0)
     }
 
     /// Adds a key (str, bytes or int). Keys may repeat.

@@ -1,7 +1,7 @@
 //! Reads and writes standalone bytes, in memory and in files, for all classes.
 #![forbid(unsafe_code)]
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -12,11 +12,12 @@ use pyo3::types::PyBytes;
 
 use crate::borrowed::bytes_of;
 use crate::errors::{decode_error, os_error, out_of_memory};
+use crate::input::Input;
 
 /// Reads a whole file and decodes it with the class's `from_standalone`. `mmap` and `verify` are the arguments of `open`.
 pub fn read<T: Send>(
     py: Python<'_>,
-    path: &Path,
+    input: &Input,
     mmap: bool,
     verify: bool,
     from_standalone: fn(&[u8]) -> Result<T, Error>,
@@ -24,10 +25,8 @@ pub fn read<T: Send>(
     if !mmap && !verify {
         return Err(PyValueError::new_err("verify=False needs mmap=True: a copy is always verified"));
     }
-    py.detach(|| {
-        let bytes = fs::read(path).map_err(|error| os_error(error, path))?;
-        from_standalone(&bytes).map_err(|error| decode_error(error, &bytes, Some(path)))
-    })
+    let bytes = input.read(py)?;
+    py.detach(|| from_standalone(&bytes)).map_err(|error| decode_error(error, &bytes, input.name()))
 }
 
 /// Decodes a buffer with the class's `from_standalone`.

@@ -24,6 +24,7 @@ use crate::column::Inserts;
 use crate::errors::{
     COPY, build_error, class_of, copy_error, decode_error, mismatch_error, not_grown, out_of_memory,
 };
+use crate::input::{Input, input};
 use crate::kinds::{Kinds, UNKNOWN};
 use crate::lock::{Lock, Read};
 use crate::{answers, files, keys};
@@ -128,7 +129,7 @@ macro_rules! filter_class {
                 *self.made_for.lock().unwrap_or_else(PoisonError::into_inner)
             }
 
-            fn read_file(py: Python<'_>, path: PathBuf, mmap: bool, verify: bool) -> PyResult<Self> {
+            fn read_file(py: Python<'_>, path: Input, mmap: bool, verify: bool) -> PyResult<Self> {
                 let filter = files::read(py, &path, mmap, verify, <$Filter>::from_standalone)?;
                 Ok(Self::new_with(filter, None, UNKNOWN))
             }
@@ -148,7 +149,7 @@ macro_rules! filter_class {
                 #[pyo3(signature = (path, mmap=true, *, verify=true))]
                 pub fn open(
                     py: Python<'_>,
-                    #[pyo3(from_py_with = path)] path: PathBuf,
+                    #[pyo3(from_py_with = input)] path: Input,
                     #[pyo3(from_py_with = mmap)] mmap: bool,
                     #[pyo3(from_py_with = verify)] verify: bool,
                 ) -> PyResult<Self> {
@@ -518,7 +519,8 @@ combining_filter_class! {
     /// seed: filters with the same seed and size can be combined.
     BloomFilter over bloomline::BloomFilter, sized by (for_fpr, for_bits_per_key, most_modules),
     combined with Source, {
-        /// Opens a file that `save` or the command line wrote.
+        /// Opens a file that `save` or the command line wrote, by its path or as an open binary file, which is read into
+        /// memory.
         ///
         /// mmap: with True, returns a read-only BloomView that maps the file. Truncating the file meanwhile ends the
         /// process with SIGBUS (`save` replaces files instead). With False, returns a BloomFilter, a copy that you can
@@ -530,12 +532,13 @@ combining_filter_class! {
         #[pyo3(signature = (path, mmap=true, *, verify=true))]
         pub fn open(
             py: Python<'_>,
-            #[pyo3(from_py_with = path)] path: PathBuf,
+            #[pyo3(from_py_with = input)] path: Input,
             #[pyo3(from_py_with = mmap)] mmap: bool,
             #[pyo3(from_py_with = verify)] verify: bool,
         ) -> PyResult<Py<PyAny>> {
             if mmap {
-                return Ok(Py::new(py, BloomView::map(py, &path, verify)?)?.into_any());
+                let view = BloomView::of_file(py, path.owner(py, true)?, verify, path.name())?;
+                return Ok(Py::new(py, view)?.into_any());
             }
             Ok(Py::new(py, Self::read_file(py, path, mmap, verify)?)?.into_any())
         }

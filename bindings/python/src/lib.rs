@@ -13,6 +13,7 @@ mod errors;
 mod file_index;
 mod files;
 mod filters;
+mod input;
 mod keys;
 mod kinds;
 mod lock;

@@ -2,31 +2,35 @@
 #![forbid(unsafe_code)]
 
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bloomline::StandaloneKind;
 use pyo3::prelude::*;
 use pyo3::{PyClass, PyClassInitializer};
 
-use crate::arguments::{mmap, path, verify};
+use crate::arguments::{mmap, verify};
 use crate::bank::FilterBank;
 use crate::borrowed::open_regular;
 use crate::errors::os_error;
 use crate::file_index::FileIndex;
 use crate::filters::{BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter};
+use crate::input::{Input, input};
 
-/// Opens a file of any class. A BloomFilter's file becomes a BloomView, or with mmap=False a BloomFilter. See
-/// `BloomFilter.open` for mmap and verify. Files of all other classes are read and verified, but a FileIndex is mapped
-/// too. Only a BloomView can be used in `with`.
+/// Opens a file of any class, by its path or as an open binary file, such as fsspec's. A BloomFilter's file becomes a
+/// BloomView, or with mmap=False a BloomFilter. See `BloomFilter.open` and `FileIndex.open`, which may leave the file
+/// where it is. Files of all other classes are read and verified. Only a BloomView and a FileIndex can be used in `with`.
 #[pyfunction]
 #[pyo3(signature = (path, mmap=true, *, verify=true))]
 pub fn open(
     py: Python<'_>,
-    #[pyo3(from_py_with = path)] path: PathBuf,
+    #[pyo3(from_py_with = input)] path: Input,
     #[pyo3(from_py_with = mmap)] mmap: bool,
     #[pyo3(from_py_with = verify)] verify: bool,
 ) -> PyResult<Py<PyAny>> {
-    let kind = py.detach(|| kind_of(&path)).map_err(|error| os_error(error, &path))?;
+    let kind = match &path {
+        Input::Path(path) => py.detach(|| kind_of(path)).map_err(|error| os_error(error, path))?,
+        Input::File(file) => StandaloneKind::of(file.tail()),
+    };
     match kind {
         Some(StandaloneKind::Counting) => object(py, CountingBloomFilter::open(py, path, mmap, verify)),
         Some(StandaloneKind::Scalable) => object(py, ScalableBloomFilter::open(py, path, mmap, verify)),

@@ -1,6 +1,7 @@
 """What several test files need: what a key of each type stands for, and Python processes of their own."""
 
 import copy
+import io
 import operator
 import pathlib
 import pickle
@@ -57,6 +58,23 @@ def run_python(program, *arguments, timeout=600):
         pytest.fail(f"no end after {timeout} seconds: a deadlock?")
     assert done.returncode == 0, f"exit status {done.returncode}:\n{done.stdout}\n{done.stderr}"
     return done.stdout
+
+
+class File(io.BytesIO):
+    """A file object as of an object store: it gives few bytes at a time, and notes what it was asked for."""
+
+    name = "store/f"
+
+    def __init__(self, data, piece=1 << 30):
+        super().__init__(data)
+        self.piece, self.len, self.reads = piece, len(data), []
+
+    def read(self, size=-1, /):
+        start = self.tell()
+        assert 0 <= size <= self.len - start, "no more than there is, whatever a footer claims"
+        read = super().read(min(size, self.piece))
+        self.reads += [(start, len(read))] if size else []
+        return read
 
 
 HAMMER = """

@@ -1,15 +1,20 @@
 """Files: whole or not at all, whatever happens; between processes; mapped."""
 
 import errno
+import gzip
+import io
+import itertools
+import mmap
 import os
 import pathlib
 import stat
+import zipfile
 
 import pytest
 
 import bloomline
-from bloomline import BloomFilter, BloomView, FilterBank
-from support import ALL, run_python
+from bloomline import BloomFilter, BloomView, DecodeError, FilterBank
+from support import ALL, File, run_python
 
 unix = pytest.mark.skipif(os.name != "posix", reason="not on this system")
 
@@ -53,12 +58,47 @@ def test_save_and_open(cls, tmp_path):
     assert len(files(tmp_path)) == 3, "no temporary files stay"
     for open in (cls.open, bloomline.open):
         for path in (b"f", 17):
-            with pytest.raises(TypeError, match="^path: a str or os.PathLike is needed, not "):
+            with pytest.raises(TypeError, match="^path: a str, os.PathLike or open binary file that can "):
                 open(path)
         with pytest.raises(TypeError):
             open(tmp_path / "f", True, False)
         with pytest.raises(ValueError, match="^verify=False needs mmap=True: a copy is always verified$"):
             open(tmp_path / "f", mmap=False, verify=False)
+
+
+@pytest.mark.parametrize("cls", [*ALL, FilterBank])
+def test_file_objects(cls, tmp_path):
+    """Those of the standard library, and of others if they can seek. They stay open, and are not changed."""
+    saved, path = filled(cls, count=9_000 if cls is FilterBank else 60_000, seed=3), tmp_path / "f.gz"
+    data = saved.to_bytes()
+    path.write_bytes(gzip.compress(data, 1))
+    with zipfile.ZipFile(tmp_path / "f.zip", "w") as archive:
+        archive.writestr("f", data)
+    with mmap.mmap(-1, len(data)) as mapped:
+        mapped.write(data)
+        of = [io.BytesIO(data), gzip.open(path), zipfile.ZipFile(tmp_path / "f.zip").open("f"), mapped,
+              File(data), File(data, 50_000)]  # fmt: skip
+        for file, open in itertools.product(of, (cls.open, bloomline.open)):
+            for mmapped in (True, False):
+                opened = open(file, mmapped)
+                assert type(opened) is (BloomView if cls is BloomFilter and mmapped else cls)
+                opened = opened.to_filter() if type(opened) is BloomView else opened
+                assert opened.to_bytes() == saved.to_bytes() and not file.closed
+        assert mapped[:] == data
+        [file.close() for file in of[:4]]
+    for open in (cls.open, bloomline.open):
+        for wrong, error, text in (
+            (File(data[:-1]), DecodeError, "^store/f: not a filter's standalone bytes, or cut short: "),
+            (File(data[:99] + bytes([data[99] ^ 1]) + data[100:]), DecodeError, "^store/f: .* damaged.*: their checksum"),
+            (gzip.GzipFile(fileobj=io.BytesIO(gzip.compress(data)[:-9])), EOFError, "ended before the end-of-stream"),
+            (io.StringIO("ant"), TypeError, "^path: a file whose `read` returns bytes is needed, not .*StringIO.*: open it with mode"),
+            (io.BufferedReader(io.FileIO(os.pipe()[0])), TypeError, r"can seek .*: pass io.BytesIO\(file.read\(\)\)"),
+            (type("Async", (File,), {"read": lambda self, n: self})(data), TypeError, "^path: a file whose `read` returns bytes"),
+            (type("Cut", (File,), {"read": lambda self, n: data[:9]})(data), DecodeError, "^store/f: "),
+            (type("End", (File,), {"read": lambda self, n: b""})(data), DecodeError, "^store/f: .*: there are 0"),
+        ):
+            with pytest.raises(error, match=text):
+                open(wrong)
 
 
 @unix

@@ -1,7 +1,9 @@
 """Errors as a user reads them: what was wrong, with the argument, the class or the path, and what to do."""
 
 import errno
+import io
 import math
+import mmap
 import operator
 import os
 from functools import partial
@@ -70,7 +72,7 @@ def test_files_of_no_class(tmp_path):
     compact = one_of(BloomFilter).to_bytes()[:-64] + b"\x25"  # docs/format.md, section 4
     looks = {
         b"": "there are 0, and at least",
-        b"ant": "this looks like text: `update` takes its lines as keys",
+        b"ant": "this looks like text: pass its lines to `update`, without their ends",
         b"ant\nbee\n" * 30: "this looks like text",
         "жук\n".encode() * 50: "this looks like text",
         b"\x89bldup\r\n": "this is a state of `bloomline dedup`, which only the command line reads",
@@ -168,7 +170,8 @@ def test_other_arguments_are_named():
         # As the builtin `open` takes them.
         (TypeError, opens, ["f", "rb"], {}, "mmap: True or False is needed, not 'rb'"),
         (TypeError, opens, ["f"], {"verify": None}, "verify: True or False is needed, not None"),
-        (TypeError, [*opens, f.save, bank.save], [b"f"], {}, "path: a str or os.PathLike is needed, not b'f'"),
+        (TypeError, [f.save, bank.save], [b"f"], {}, "path: a str or os.PathLike is needed, not b'f'"),
+        (TypeError, opens, [b"f"], {}, "path: a str, os.PathLike or open binary file that can seek is needed, not b'f'"),
         (TypeError, [FilterBank], [f], {},
          "filters: an iterable of BloomFilter and BloomView objects is needed, not an object of type BloomFilter"),
         *((TypeError, [cls.union], [5], {}, f"filters: an iterable of {classes} objects is needed, not 5")
@@ -227,6 +230,8 @@ def test_what_has_no_keys():
         (duckdb.connect(), "a duckdb DuckDBPyConnection has no keys: pass con.sql(query), not con.execute(query)"),
         (17, iterable("int")), (None, iterable("NoneType")), (object(), iterable("object")),
         ("ant", iterable("str")), (b"ant", iterable("bytes")),
+        (io.StringIO("ant\n"), "a file (StringIO) is no keys: pass (line.rstrip(\"\\n\") for line in file), because "),
+        (mmap.mmap(-1, 9), "a file (mmap) is no keys: "),
         ([1, None], "keys[1]: objects of type NoneType cannot be keys: drop None, or "),
         (np.ma.masked_array([1, 2], [0, 1]), "masked arrays cannot be keys: drop the masked values with .compressed()"),
         (pd.Series([1, None]), "pandas columns of float64 cannot be keys: cast integers with missing values with "),

@@ -3,6 +3,7 @@
 import mmap
 from array import array
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,9 @@ def filters(path: Path, some: bool, column: Column) -> None:
     opened = bloomline.open(path, mmap=some, verify=True)
     if isinstance(opened, FileIndex):
         assert_type((opened.find(17), len(opened), opened.rule, opened.fpr), tuple[list[str], int, str, float])
+        assert_type([opened.find_many(column), opened.find_many(["key"])], list[list[list[str]]])
+        opened.save(path)
+        assert_type((opened.names, opened.to_bytes(), opened.closed), tuple[list[str], bytes, bool])
     elif not isinstance(opened, (FilterBank, BloomView)):
         opened.add("key")
     opened.add("key")  # type: ignore[union-attr] # pyright: ignore[reportAttributeAccessIssue]
@@ -176,6 +180,21 @@ def others(path: Path) -> None:
     assert_type([standard | standard, StandardBloomFilter.open(path)], list[StandardBloomFilter])
     standard | BloomFilter(1_000)  # type: ignore[operator] # pyright: ignore[reportOperatorIssue, reportUnusedExpression]
     standard.n_blocks  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
+
+
+def files(path: Path, f: BloomFilter, view: BloomView, mapped: mmap.mmap) -> None:
+    FileIndex({"f": f, "g": view, "h": None}, 0.01, rule="lines")
+    FileIndex([(b"f", f), (path, None)], 0.01)
+    FileIndex([f], 0.01)  # type: ignore[list-item] # pyright: ignore[reportArgumentType]
+    assert_type(FilterBuilder.for_index(0.01), FilterBuilder)
+    for file in (path.open("rb"), BytesIO(), mapped):
+        assert_type((BloomFilter.open(file), BloomFilter.open(file, mmap=False)), tuple[BloomView, BloomFilter])
+        assert_type((FilterBank.open(file), FileIndex.open(file, verify=False)), tuple[FilterBank, FileIndex])
+        bloomline.open(file)
+    with FileIndex.open(path) as index, path.open("rb", buffering=0) as raw:
+        assert_type((index, FileIndex.open(raw)), tuple[FileIndex, FileIndex])
+    BloomFilter.open(path.open())  # type: ignore[call-overload] # pyright: ignore[reportArgumentType]
+    StandardBloomFilter.open(b"f")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
 
 
 def banks(path: Path, some: bool, column: Column, view: BloomView) -> None:

@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import Any, ClassVar, Literal, Protocol, SupportsIndex, TypeAlias, final, overload
 
@@ -53,6 +53,13 @@ _Keys: TypeAlias = Iterable[_Key] | npt.NDArray[Any] | _ArrowStream | _ArrowArra
 _Buffer: TypeAlias = Buffer | npt.NDArray[Any]
 _Path: TypeAlias = str | PathLike[str]
 
+_Name: TypeAlias = str | bytes | PathLike[str] | PathLike[bytes]
+
+class _File(Protocol):
+    def read(self, size: int, /) -> Buffer: ...
+    def seek(self, offset: int, whence: Literal[0, 2] = 0, /) -> object: ...
+    def tell(self) -> int: ...
+
 __version__: str
 
 class DecodeError(ValueError):
@@ -66,7 +73,7 @@ class KeyKindWarning(UserWarning):
     are added. Lookups of a kind that the filter lacks raise TypeError.
     """
 
-def open(path: _Path, mmap: bool = True, *, verify: bool = True) -> (
+def open(path: _Path | _File, mmap: bool = True, *, verify: bool = True) -> (
     BloomView
     | BloomFilter
     | CountingBloomFilter
@@ -75,9 +82,10 @@ def open(path: _Path, mmap: bool = True, *, verify: bool = True) -> (
     | FilterBank
     | FileIndex
 ):
-    """Opens a file of any class. A BloomFilter's file becomes a BloomView, or with mmap=False a BloomFilter. See
-    `BloomFilter.open` for mmap and verify. Files of all other classes are read and verified, but a FileIndex is mapped
-    too. Only a BloomView can be used in `with`.
+    """Opens a file of any class, by its path or as an open binary file, such as fsspec's. A BloomFilter's file becomes
+    a BloomView, or with mmap=False a BloomFilter. See `BloomFilter.open` and `FileIndex.open`, which may leave the file
+    where it is. Files of all other classes are read and verified. Only a BloomView and a FileIndex can be used in
+    `with`.
     """
 
 # The bases say once what several classes have. The classes themselves have no common base.
@@ -231,8 +239,9 @@ class BloomFilter(_CombiningFilter):
         """Returns the filter in the bytes of `to_bytes`. Raises DecodeError if they are damaged."""
     @overload
     @staticmethod
-    def open(path: _Path, mmap: Literal[True] = True, *, verify: bool = True) -> BloomView:
-        """Opens a file that `save` or the command line wrote.
+    def open(path: _Path | _File, mmap: Literal[True] = True, *, verify: bool = True) -> BloomView:
+        """Opens a file that `save` or the command line wrote, by its path or as an open binary file, which is read into
+        memory.
 
         mmap: with True, returns a read-only BloomView that maps the file. Truncating the file meanwhile ends the
         process with SIGBUS (`save` replaces files instead). With False, returns a BloomFilter, a copy that you can
@@ -243,10 +252,10 @@ class BloomFilter(_CombiningFilter):
         """
     @overload
     @staticmethod
-    def open(path: _Path, mmap: Literal[False], *, verify: Literal[True] = True) -> BloomFilter: ...
+    def open(path: _Path | _File, mmap: Literal[False], *, verify: Literal[True] = True) -> BloomFilter: ...
     @overload
     @staticmethod
-    def open(path: _Path, mmap: bool, *, verify: Literal[True] = True) -> BloomView | BloomFilter: ...
+    def open(path: _Path | _File, mmap: bool, *, verify: Literal[True] = True) -> BloomView | BloomFilter: ...
 
 @final
 class BloomView:
@@ -359,7 +368,7 @@ class CountingBloomFilter(_SizedFilter):
     def from_bytes(buffer: _Buffer) -> CountingBloomFilter:
         """Returns the filter in the bytes of `to_bytes`. Raises DecodeError if they are damaged."""
     @staticmethod
-    def open(path: _Path, mmap: bool = True, *, verify: bool = True) -> CountingBloomFilter:
+    def open(path: _Path | _File, mmap: bool = True, *, verify: bool = True) -> CountingBloomFilter:
         """Reads and verifies a file that `save` wrote. Never maps it. Raises DecodeError and OSError."""
 
 @final
@@ -384,7 +393,7 @@ class ScalableBloomFilter(_Filter):
     def from_bytes(buffer: _Buffer) -> ScalableBloomFilter:
         """Returns the filter in the bytes of `to_bytes`. Raises DecodeError if they are damaged."""
     @staticmethod
-    def open(path: _Path, mmap: bool = True, *, verify: bool = True) -> ScalableBloomFilter:
+    def open(path: _Path | _File, mmap: bool = True, *, verify: bool = True) -> ScalableBloomFilter:
         """Reads and verifies a file that `save` wrote. Never maps it. Raises DecodeError and OSError."""
 
 @final
@@ -415,7 +424,7 @@ class StandardBloomFilter(_CombiningFilter):
     def from_bytes(buffer: _Buffer) -> StandardBloomFilter:
         """Returns the filter in the bytes of `to_bytes`. Raises DecodeError if they are damaged."""
     @staticmethod
-    def open(path: _Path, mmap: bool = True, *, verify: bool = True) -> StandardBloomFilter:
+    def open(path: _Path | _File, mmap: bool = True, *, verify: bool = True) -> StandardBloomFilter:
         """Reads and verifies a file that `save` wrote. Never maps it. Raises DecodeError and OSError."""
 
 @final
@@ -488,24 +497,65 @@ class FilterBank(_Stored):
     def from_bytes(buffer: _Buffer) -> FilterBank:
         """Returns the bank in the bytes of `to_bytes`, without spare slots. Raises DecodeError if they are damaged."""
     @staticmethod
-    def open(path: _Path, mmap: bool = True, *, verify: bool = True) -> FilterBank:
+    def open(path: _Path | _File, mmap: bool = True, *, verify: bool = True) -> FilterBank:
         """Reads and verifies a file that `save` wrote. Never maps it. Raises DecodeError and OSError."""
 
 @final
 class FileIndex:
-    """An index over files, which the command line or Rust wrote. It finds which of the files possibly have a key.
+    """An index over files, which finds those that possibly have a key. The command line makes one with `bloomline
+    index`.
 
-    `bloomline.open` maps it, or with mmap=False reads it into memory. With verify=True, it reads the whole file, and
-    raises DecodeError if it is damaged. With verify=False, for few lookups in a large index, each lookup compares the
-    bytes that it reads with their checksums. So damage raises an error, and hides no key.
+    files: a mapping of names to BloomFilters or BloomViews, or pairs of these, made by FilterBuilder.for_index(fpr).
+    None stands for a file that could not be read, which each lookup finds.
+    fpr: an absent key finds this share of the files.
+    rule: how keys were taken, such as "lines", by which the command line looks them up.
+
+        >>> from bloomline import FileIndex, FilterBuilder
+        >>> builder, files = FilterBuilder.for_index(0.001), {}
+        >>> for name, keys in {"monday.log": ["ant", "bee"], "tuesday.log": ["bee"]}.items():
+        ...     builder.update(keys)
+        ...     files[name] = builder.finish()
+        >>> FileIndex(files, 0.001).find("bee")
+        ['monday.log', 'tuesday.log']
+
+    `close`, or the end of a `with` statement, releases the file.
     """
+    def __new__(
+        cls,
+        files: Mapping[Any, BloomFilter | BloomView | None] | Iterable[tuple[_Name, BloomFilter | BloomView | None]],
+        fpr: float,
+        *,
+        rule: str = "",
+    ) -> Self: ...
+    @staticmethod
+    def open(path: _Path | _File, mmap: bool = True, *, verify: bool = True) -> FileIndex:
+        """Opens the file of an index, by its path or as an open binary file.
+
+        mmap: with True, maps the file of a path. Of a file object, such as fsspec's, it then reads only the end, with
+        the files' names, and each lookup reads one range of each of the index's one to eight banks. The file object
+        must stay open, and `close` does not close it. With False, reads the whole file into memory.
+        verify: with True, reads the whole file, unless lookups read ranges, and raises DecodeError if it is damaged.
+        With False, for few lookups in a large index, and in ranges, each lookup compares the bytes that it reads with
+        their checksums. So damage raises an error, and hides no key.
+        """
     def find(self, key: _Key) -> list[str]:
         """Returns the names of the files that possibly have a key (str, bytes or int) or could not be read, sorted by
-        their bytes and decoded by os.fsdecode. All other files definitely do not have it. Raises DecodeError if the
-        index was opened with verify=False, and the bytes that it reads are damaged.
+        their bytes and decoded by os.fsdecode. When they were indexed, all other files definitely did not have it.
+        Raises DecodeError if the bytes that it reads are damaged.
 
-        The key is looked up as it is, whatever `rule` says. In an index of words, look up each run of a text, as section
-        14 of docs/format.md defines it, and keep the files that have all of them.
+        Raises TypeError for an integer in an index of text and the reverse, and ValueError for a text that cannot be a
+        key by the rule, such as a line with its end, or two words. Otherwise the key is looked up as it is. So of a
+        column, pass the field alone, and in an index of words, look up each run of a text, as section 14 of
+        docs/format.md defines it, and keep the files that have all of them.
+        """
+    def find_many(self, keys: _Keys) -> list[list[str]]:
+        """Looks up many keys, given as for `BloomFilter.update`, and returns for each a list as `find` does. Nulls
+        raise TypeError. Does not compare the keys with the rule, but for integers and text.
+        """
+    @property
+    def names(self) -> list[str]:
+        """The names of all files, in the order of `find`, with folders that the command line listed, which end in
+        "/".
         """
     def __reduce__(self) -> Never: ...
     def __len__(self) -> int:
@@ -516,6 +566,17 @@ class FileIndex:
     @property
     def fpr(self) -> float:
         """The false-positive rate that was requested for each file."""
+    def to_bytes(self) -> bytes:
+        """Returns the bytes that `save` writes, with checksums. Rust and the command line read them too."""
+    def save(self, path: _Path) -> None:
+        """Writes the bytes of `to_bytes` to a file, which appears whole or not at all. Raises OSError."""
+    def close(self) -> None:
+        """Unmaps the file, or lets go of the file object, as the end of `with` does. Later calls raise ValueError."""
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_exception: object) -> None: ...
 
 @final
 class FilterBuilder(_Seeded):
@@ -541,6 +602,9 @@ class FilterBuilder(_Seeded):
         bits_per_key: float, *, most_modules: int | None = None, seed: int = 0
     ) -> FilterBuilder:
         """Makes a builder of filters of a chosen size instead of a false-positive rate."""
+    @staticmethod
+    def for_index(fpr: float) -> FilterBuilder:
+        """Makes a builder of filters for a FileIndex of this fpr, in which other filters may not fit."""
     def add(self, key: _Key) -> None:
         """Adds a key (str, bytes or int). Keys may repeat."""
     @overload
