@@ -825,6 +825,20 @@ test("no page complained, and nothing left the folder", () => {
   assert.deepEqual(requests.filter((url) => !url.startsWith(folder)), []);
 });
 
+test("a browser that lacks a feature is told so", async (t) => {
+  const page = await browser.newPage();
+  t.after(() => page.close());
+  // As Chrome before 115.
+  await page.addInitScript(() => {
+    WebAssembly.Module = function () {
+      throw new RangeError("WebAssembly.Compile is disallowed on the main thread");
+    };
+  });
+  await page.goto(URL_OF_PAGE);
+  assert.ok(await page.getByText("This page needs Chrome or Edge 115").isVisible());
+  assert.ok(!(await page.locator("main").isVisible()));
+});
+
 test("an unbuilt page names the command that builds it", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "page-"));
   t.after(() => rmSync(folder, { recursive: true }));
