@@ -1,15 +1,10 @@
 // The WebAssembly module, instantiated when this file is imported.
 
 import { initSync } from "../build/wasm.js";
-import text from "../build/text.js";
+import module from "./embedded.js";
 
 // WebAssembly's memory is little-endian, but typed arrays have the CPU's byte order.
 if (new Uint8Array(new Uint16Array([1]).buffer)[0] !== 1) throw new Error("bloomline needs a little-endian CPU");
-
-/** `text` starts with the characters for the bytes 0 to 255. `build.js` gives frequent bytes short characters. */
-const byteOf: number[] = [];
-for (let byte = 0; byte < 256; byte++) byteOf[text.charCodeAt(byte)] = byte;
-const module = Uint8Array.from(text.slice(256), (character) => byteOf[character.charCodeAt(0)]!);
 
 export const { memory } = initSync({ module });
 export {
