@@ -4,7 +4,7 @@
 // Needs Rust with the target wasm32-unknown-unknown.
 
 import { execFileSync } from "node:child_process";
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { resolve } from "node:path";
 import { build } from "esbuild";
@@ -47,8 +47,11 @@ const shared = {
   bundle: true, minify: true, target: "es2022", legalComments: "none", logLevel: "warning",
   // wasm-bindgen's function to fetch the module, which is not used.
   logOverride: { "empty-import-meta": "silent" },
+  inject: ["src/utf8.ts"],
 };
 await build({ ...shared, entryPoints: ["src/index.ts"], format: "esm", outfile: "dist/bloomline.js" });
+// For Jest, and Node before 20.19. Others have one instance for `import` and `require`.
+await build({ ...shared, entryPoints: ["src/index.ts"], format: "cjs", outfile: "dist/bloomline.cjs" });
 await build({ ...shared, entryPoints: ["page/main.ts"], format: "iife", outfile: "page/page.js" });
 
 // Edge runtimes compile no bytes, but import a module. Next.js and Vercel need `?module`, which Wrangler accepts, too.
@@ -62,6 +65,9 @@ await build({
 copyFileSync("build/wasm_bg.wasm", "dist/bloomline.wasm");
 types(".");
 types("page");
+for (const name of readdirSync("dist").filter((name) => name.endsWith(".d.ts"))) {
+  writeFileSync(`dist/${name.replace(/ts$/, "cts")}`, readFileSync(`dist/${name}`, "utf8").replaceAll('.js"', '.cjs"'));
+}
 
 // npm leaves out links.
 for (const name of ["LICENSE-APACHE", "LICENSE-MIT"]) copyFileSync(`../../${name}`, name);

@@ -164,7 +164,7 @@ export class BloomView extends Handle {
   }
 
   /** Copies the filter into standalone bytes, with checksums, a file that bloomline reads in every language. */
-  toBytes(): Uint8Array<ArrayBuffer> {
+  toBytes(): ReturnType<Uint8Array["slice"]> {
     const bytes = this.raw.to_standalone();
     try {
       return new Uint8Array(memory.buffer, bytes.start(), bytes.byte_len()).slice();
