@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import test from "node:test";
 import { gzipSync } from "node:zlib";
+import { build } from "esbuild";
 import { BloomFilter } from "bloomline";
 import { serve, skip } from "./chromium.js";
 import { NUMBERS, golden, goldenKeys } from "./support.js";
@@ -60,6 +61,7 @@ const PLACES = {
       );
     }
     globalThis.result = fetch("/answers").then((response) => response.text());`,
+  "a classic script of a page that does not state its encoding": `location = "/classic.html";`,
 };
 
 const FILES = {
@@ -77,14 +79,20 @@ const FILES = {
   ],
   "/animals.bank": ["application/octet-stream", golden("bank-3-slots.bin")],
   "/favicon.ico": ["image/x-icon", ""],
+  "/classic.html": ["text/html", `<!doctype html><script src="/classic.js"></script>`],
 };
 
 const rows = goldenKeys().filter(({ type }) => type !== "int");
 
 /** A server of the package and of FILES. The address of a page has its script, and its Content-Security-Policy. */
 async function pages(t) {
+  const contents = `${PROGRAM.replace("/bloomline.js", "bloomline")} globalThis.result = answers();`;
+  const { outputFiles: [{ text }] } = await build({
+    stdin: { contents, resolveDir: import.meta.dirname }, bundle: true, format: "iife", charset: "utf8", write: false,
+  });
   const files = {
     ...FILES,
+    "/classic.js": ["text/javascript", text],
     "/bloomline.js": ["text/javascript", readFileSync(fileURLToPath(import.meta.resolve("bloomline")))],
     "/keys.json": ["application/json", JSON.stringify(rows.map(({ type, value }) => [type, value]))],
   };

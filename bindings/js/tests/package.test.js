@@ -4,10 +4,12 @@ import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import test from "node:test";
-import { transformSync } from "esbuild";
-import { BloomFilter } from "bloomline";
+import { runInNewContext, runInThisContext } from "node:vm";
+import { build, transformSync } from "esbuild";
+import { BloomFilter, BloomView } from "bloomline";
 import { serve, skip } from "./chromium.js";
 import { scratch } from "./support.js";
 
@@ -42,20 +44,59 @@ test("npm pack takes what users need", () => {
   const [{ files }] = JSON.parse(run("npm", ["pack", "--dry-run", "--json"], { cwd: PACKAGE }));
   const names = files.map(({ path }) => path).sort();
   for (const name of [
-    "LICENSE-APACHE", "LICENSE-MIT", "README.md", "dist/bloomline.js", "dist/index.d.ts", "package.json",
+    "LICENSE-APACHE", "LICENSE-MIT", "README.md", "dist/bloomline.cjs", "dist/bloomline.js", "dist/bloomline.wasm",
+    "dist/edge.js", "dist/index.d.cts", "dist/index.d.ts", "package.json",
   ]) {
     assert(names.includes(name), name);
   }
   for (const name of names) {
-    assert.match(name, /^(LICENSE-(APACHE|MIT)|README\.md|package\.json|dist\/(bloomline\.js|\w+\.d\.ts))$/);
+    assert.match(name, /^(LICENSE-(APACHE|MIT)|README\.md|package\.json|dist\/\w+\.(c?js|wasm|d\.c?ts))$/);
   }
 });
 
-test("the package has no dependencies, and the code of one file imports nothing", () => {
+test("the package has no dependencies, and the code of one file is ASCII, and imports nothing", () => {
   const { dependencies, peerDependencies } = JSON.parse(readFileSync(join(PACKAGE, "package.json"), "utf8"));
   assert.equal(dependencies ?? peerDependencies, undefined);
   const code = readFileSync(join(PACKAGE, "dist/bloomline.js"), "latin1");
   assert(!/\bimport\s*[{*"']|\bfrom\s*["']|\brequire\(/.test(code));
+  // Bundles are read in any encoding, stand in HTML, and go through `replace`.
+  assert.deepEqual(code.match(/[^\n -~]|<\/script|<!--|\$[$&`']/g), null);
+});
+
+const ANSWERS = `({ BloomFilter, BloomView }) => {
+  const filter = new BloomFilter({ expectedKeys: 10 }), refused = [];
+  filter.addAll(["ant", "é🐜".repeat(20)]);
+  for (const call of [() => filter.add("\\ud800"), () => new BloomView(new Uint8Array(3))]) {
+    try {
+      call();
+    } catch ({ message }) {
+      refused.push(message);
+    }
+  }
+  return [...refused, filter.toBytes()].join();
+}`;
+
+function Module() {
+  throw new WebAssembly.CompileError("Wasm code generation disallowed by embedder");
+}
+Module.prototype = WebAssembly.Module.prototype;
+
+const EDGE = {
+  WebAssembly: Object.create(WebAssembly, { Module: { value: Module } }),
+  require: () => new WebAssembly.Module(readFileSync(join(PACKAGE, "dist/bloomline.wasm"))),
+};
+
+test("Jest's jsdom and edge runtimes, which have few globals", async (t) => {
+  const folder = project(t), expected = runInThisContext(ANSWERS)({ BloomFilter, BloomView });
+  assert.match(expected, /lone surrogate.*the bytes were cut/);
+  for (const [condition, globals] of [["node", {}], ["workerd", { ...EDGE }], ["edge-light", { ...EDGE }]]) {
+    const { outputFiles } = await build({
+      stdin: { contents: `globalThis.answers = (${ANSWERS})(require("bloomline"))`, resolveDir: folder },
+      bundle: true, format: "cjs", conditions: [condition], external: ["*.wasm?module"], write: false,
+    });
+    runInNewContext(outputFiles[0].text, globals);
+    assert.equal(globals.answers, expected, condition);
+  }
 });
 
 const USER = `
@@ -115,16 +156,27 @@ filter.k = 3;
 
 test("types, for strict users", (t) => {
   const folder = project(t);
+  mkdirSync(join(folder, "plain"));
   writeFileSync(join(folder, "user.ts"), USER);
   for (const [i, code] of [...blocks("Example"), ...blocks("Browser"), ...blocks("Memory")].entries()) {
     writeFileSync(join(folder, `readme${i}.ts`), code);
   }
-  for (const [module, moduleResolution] of [["NodeNext", "NodeNext"], ["ESNext", "Bundler"]]) {
+  writeFileSync(join(folder, "user.cts"), 'import { sizing } from "bloomline";\nsizing({ expectedKeys: 10 });\n');
+  // By its path, a folder is found as by resolvers that do not read `exports`.
+  writeFileSync(join(folder, "plain/plain.ts"), 'export { BloomFilter } from "../node_modules/bloomline";\n');
+  assert(createRequire(join(folder, "main.js")).resolve("./node_modules/bloomline").endsWith("dist/bloomline.js"));
+  const lib = ["ES2022", "ESNext.Disposable", "DOM", "DOM.Iterable"];
+  for (const options of [
+    { include: ["*"], module: "Node16", moduleResolution: "Node16", lib },
+    { include: ["*"], module: "ESNext", moduleResolution: "Bundler", lib },
+    { include: ["plain"], module: "ESNext", moduleResolution: "Bundler", lib: ["ES2022"] },
+  ]) {
+    const { include, ...compilerOptions } = options;
     writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({
+      include,
       compilerOptions: {
-        module, moduleResolution, target: "ES2022", lib: ["ES2022", "ESNext.Disposable", "DOM", "DOM.Iterable"],
-        types: [], strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, skipLibCheck: false,
-        noEmit: true,
+        ...compilerOptions, target: "ES2022", types: [], strict: true, exactOptionalPropertyTypes: true,
+        noUncheckedIndexedAccess: true, skipLibCheck: false, noEmit: true,
       },
     }));
     run(join(PACKAGE, "node_modules/.bin/tsc"), [], { cwd: folder });
