@@ -41,12 +41,12 @@ const text = codeOf.join("") + Array.from(bytes, (byte) => codeOf[byte]).join(""
 mkdirSync("build", { recursive: true });
 writeFileSync("build/text.js", `export default ${JSON.stringify(text)};\n`);
 writeFileSync("build/text.d.ts", "declare const text: string;\nexport default text;\n");
+const declared = readFileSync("build/wasm.d.ts", "utf8");
+writeFileSync("build/wasm_bg.d.ts", `${declared}export function __wbg_set_wasm(exports: object): void;\n`);
 
 const shared = {
   absWorkingDir: import.meta.dirname,
   bundle: true, minify: true, target: "es2022", legalComments: "none", logLevel: "warning",
-  // wasm-bindgen's function to fetch the module, which is not used.
-  logOverride: { "empty-import-meta": "silent" },
   inject: ["src/utf8.ts"],
 };
 await build({ ...shared, entryPoints: ["src/index.ts"], format: "esm", outfile: "dist/bloomline.js" });

@@ -1,15 +1,20 @@
 // The WebAssembly module, instantiated when this file is imported.
 
-import { initSync } from "../build/wasm.js";
+import * as glue from "../build/wasm_bg.js";
 import module from "./embedded.js";
 
 // WebAssembly's memory is little-endian, but typed arrays have the CPU's byte order.
 if (new Uint8Array(new Uint16Array([1]).buffer)[0] !== 1) throw new Error("bloomline needs a little-endian CPU");
 
-export const { memory } = initSync({ module });
+// wasm-bindgen's own start would ask whether the module is a `WebAssembly.Module`. In Next.js, it is one of another realm.
+const { exports } = new WebAssembly.Instance(module, { "./wasm_bg.js": glue as {} });
+glue.__wbg_set_wasm(exports);
+(exports.__wbindgen_start as () => void)();
+
+export const memory = exports.memory as WebAssembly.Memory;
 export {
   Bank, Bytes, Filter, Kind, fpr, size_for_bits_per_key, size_for_fpr, size_of_blocks, stage,
-} from "../build/wasm.js";
+} from "../build/wasm_bg.js";
 
 /** Checks a number, because WebAssembly would accept any number, modulo 2^32. */
 export function whole(name: string, value: number): number {

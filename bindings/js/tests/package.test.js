@@ -79,7 +79,6 @@ const ANSWERS = `({ BloomFilter, BloomView }) => {
 function Module() {
   throw new WebAssembly.CompileError("Wasm code generation disallowed by embedder");
 }
-Module.prototype = WebAssembly.Module.prototype;
 
 const EDGE = {
   WebAssembly: Object.create(WebAssembly, { Module: { value: Module } }),

@@ -1,4 +1,4 @@
-//! `bloomline-bindgen MODULE.wasm FOLDER` is `wasm-bindgen --target web`, as a library: at the version of the lock file,
+//! `bloomline-bindgen MODULE.wasm FOLDER` is `wasm-bindgen --target bundler`, as a library: at the version of the lock file,
 //! and with a sixth of the command's dependencies.
 
 use anyhow::Context;
@@ -9,7 +9,7 @@ fn main() -> anyhow::Result<()> {
     let folder = arguments.next().context("which folder to write to?")?;
     wasm_bindgen_cli_support::Bindgen::new()
         .input_path(module)
-        .web(true)?
+        .bundler(true)?
         .typescript(true)
         .remove_name_section(true)
         .remove_producers_section(true)
