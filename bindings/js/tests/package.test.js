@@ -88,11 +88,15 @@ const EDGE = {
 test("Jest's jsdom and edge runtimes, which have few globals", async (t) => {
   const folder = project(t), expected = runInThisContext(ANSWERS)({ BloomFilter, BloomView });
   assert.match(expected, /lone surrogate.*the bytes were cut/);
-  for (const [condition, globals] of [["node", {}], ["workerd", { ...EDGE }], ["edge-light", { ...EDGE }]]) {
-    const { outputFiles } = await build({
+  for (const [condition, file, globals] of [
+    ["node", "bloomline.cjs", {}], ["workerd", "edge.js", { ...EDGE }], ["edge-light", "edge.js", { ...EDGE }],
+  ]) {
+    const { outputFiles, metafile } = await build({
       stdin: { contents: `globalThis.answers = (${ANSWERS})(require("bloomline"))`, resolveDir: folder },
       bundle: true, format: "cjs", conditions: [condition], external: ["*.wasm?module"], write: false,
+      metafile: true,
     });
+    assert(Object.keys(metafile.inputs).some((name) => name.endsWith(`/dist/${file}`)), condition);
     runInNewContext(outputFiles[0].text, globals);
     assert.equal(globals.answers, expected, condition);
   }
