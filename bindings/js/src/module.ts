@@ -6,7 +6,7 @@ import module from "./embedded.js";
 // WebAssembly's memory is little-endian, but typed arrays have the CPU's byte order.
 if (new Uint8Array(new Uint16Array([1]).buffer)[0] !== 1) throw new Error("bloomline needs a little-endian CPU");
 
-// wasm-bindgen's own start would ask whether the module is a `WebAssembly.Module`. In Next.js, it is one of another realm.
+// wasm-bindgen's own start takes a module of another realm, as Next.js gives, for bytes.
 const { exports } = new WebAssembly.Instance(module, { "./wasm_bg.js": glue as {} });
 glue.__wbg_set_wasm(exports);
 (exports.__wbindgen_start as () => void)();
