@@ -95,7 +95,7 @@ impl Printer {
 
     /// The length of the output now, if it is a file.
     pub fn length() -> Option<u64> {
-        stdout().ok()?.metadata().ok().filter(Metadata::is_file).map(|file| file.len())
+        stdout().ok()?.metadata().ok().filter(|file| file.is_file()).map(|file| file.len())
     }
 
     /// Waits until what was printed to a file is on disk, because some file systems report only then that they are
