@@ -391,8 +391,8 @@ impl BloomFilter {
     ///
     /// If both have as many blocks, the bits are the same as if each key had been inserted here. If `other` has fewer,
     /// each of them is repeated, because its bits do not show in which of the larger filter's blocks a key falls. So
-    /// its keys fill this filter, and count in [`estimated_keys`](Self::estimated_keys), as many times as this filter
-    /// is larger. To unite with a larger filter, swap the two, or [fold](Self::fold) it.
+    /// its keys fill this filter as many times as this filter is larger. To unite with a larger filter, swap the two,
+    /// or [fold](Self::fold) it.
     ///
     /// There is no `|`, because filters of some sizes have no union, and an operator cannot return an error.
     ///
@@ -535,8 +535,7 @@ impl BloomFilter {
     }
 
     /// Estimates how many distinct keys were inserted, from the bits. [`KeyEstimate`] describes the error, and when
-    /// there is no estimate. Also valid after [`fold`](Self::fold), and after [`union_with`](Self::union_with) a filter
-    /// of this size, but not of a smaller one, whose keys count several times, and not after
+    /// there is no estimate. Also valid after [`fold`](Self::fold) and [`union_with`](Self::union_with), but not after
     /// [`intersect_with`](Self::intersect_with) or [`first_probes`](BloomView::first_probes). Reads the whole filter.
     #[must_use]
     pub fn estimated_keys(&self) -> Option<KeyEstimate> {

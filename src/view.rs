@@ -487,7 +487,7 @@ impl<'a> BloomView<'a> {
     #[must_use]
     pub fn estimated_keys(&self) -> Option<KeyEstimate> {
         // Lanes that blocks share are counted once.
-        let keys = |[lanes]: [Lanes<'_>; 1]| estimate::keys(lanes.iter(), self.k(), lanes.n_modules());
+        let keys = |[lanes]: [Lanes<'_>; 1]| estimate::keys(lanes.iter(), lanes, self.k());
         self.lanes.with_blocks(|modules| lanes::with_fewest_lanes([modules], keys))
     }
 
@@ -500,7 +500,7 @@ impl<'a> BloomView<'a> {
     pub fn estimated_union<'b>(&self, other: impl Into<BloomView<'b>>) -> Result<Option<KeyEstimate>, Error> {
         self.compare(&other.into(), |[ours, theirs]| {
             let united = ours.iter().zip(theirs.iter()).map(|(ours, theirs)| ours | theirs);
-            estimate::keys(united, self.k(), self.n_modules())
+            estimate::keys(united, ours, self.k())
         })
     }
 
@@ -530,7 +530,7 @@ impl<'a> BloomView<'a> {
         other: impl Into<BloomView<'b>>,
     ) -> Result<Option<KeyEstimate>, Error> {
         self.compare(&other.into(), |[ours, theirs]| {
-            estimate::common_keys(ours.iter().zip(theirs.iter()), self.k(), self.n_modules())
+            estimate::common_keys(ours.iter().zip(theirs.iter()), ours, self.k())
         })
     }
 

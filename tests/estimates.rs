@@ -363,6 +363,47 @@ fn folds_and_unions_keep_the_estimate_and_intersections_do_not() {
     assert!(errors(intersected.keys(), 2_000) > 4.0, "{:?} for 2000 keys", intersected.keys());
 }
 
+/// The blocks of a filter that is `larger` times as large have the bits of its keys as often.
+#[test]
+fn keys_of_smaller_filters_count_once() {
+    for (n_modules, k, module_blocks, keys, smaller) in [
+        (1, 6, 380, 1_000, &[(19, 500)][..]),
+        (1, 6, 380, 19_456, &[(19, 1_000)]),
+        (1, 6, 240, 5_000, &[(2, 5_000)]),
+        (1, 6, 240, 5_000, &[(3, 1_000), (2, 1_000), (240, 10)]),
+        (1, 3, 1_024, 2_000, &[(1_024, 60)]),
+        (1, 16, 96, 1_000, &[(4, 200)]),
+        (1, 8, 2, 0, &[(2, 50)]),
+        (2, 5, 120, 4_000, &[(6, 600)]),
+        (16, 2, 30, 3_000, &[(5, 500)]),
+    ] {
+        let (mut all, mut halves, mut common) = (vec![], vec![], vec![]);
+        for seed in 0..40 {
+            let filter = |larger: usize, keys| {
+                let mut filter = common::of_modules(n_modules, module_blocks / larger, k);
+                filter.insert_batch(&hashes(seed, keys).collect::<Vec<_>>());
+                filter
+            };
+            let plain = filter(1, keys / 2..keys + 50);
+            let (mut united, mut n_keys) = (filter(1, 0..keys), keys);
+            for &(larger, more) in smaller {
+                // Half of them are in no other filter.
+                united.union_with(&filter(larger, n_keys - more.min(n_keys) / 2..n_keys + more)).unwrap();
+                n_keys += more;
+            }
+            let what = format!("{n_keys} keys, {smaller:?}");
+            let Some(estimate) = united.estimated_keys() else { panic!("{what}") };
+            assert!(estimate.standard_error < 0.1 * n_keys as f64, "{what}: {estimate:?}");
+            all.push(errors(Some(estimate), n_keys));
+            halves.push(errors(united.union(&plain), n_keys));
+            common.push(errors(united.intersection(&plain).unwrap(), keys + 50 - keys / 2));
+        }
+        for errors in [all, halves, common] {
+            assert_standard(&errors, &format!("{n_modules} modules, k {k}, {smaller:?}"));
+        }
+    }
+}
+
 /// Estimates stay the same to the last digit. An independent implementation of the documented formulas, in a different
 /// language, gave the same keys, and the same standard errors except for the last bit.
 #[test]

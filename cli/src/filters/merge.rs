@@ -25,7 +25,7 @@ them with the same --keys and --fpr, or with --like. The result is then,
 bit for bit, the filter of all their keys. If sizes differ, the largest
 must be a multiple of each, and is the size of the result. The blocks of
 a smaller one are repeated, so each of its keys raises the FPR as several
-do, and `info` counts it several times.
+do.
 
 Scalable filters must have the same k and seed; the false-positive rate
 is at most the sum of those requested. States of dedup become a state,
