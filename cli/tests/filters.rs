@@ -315,8 +315,10 @@ fn filters_of_different_sizes_are_merged_and_compared() {
             .success()
             .stderr(contains("both: FPR ").and(contains("folded").not()))
             .stderr(contains(
-                "small: its 60 blocks repeat 4 times in both, so estimates count its keys 4 times\n",
+                "small: its 60 blocks repeat 4 times in both, so each of its keys raises the FPR as 4 do\n",
             ));
+        let estimated = place.json("info --json both")["estimated_keys"].as_u64().unwrap();
+        assert!((970..1_030).contains(&estimated), "{estimated}");
         let mut both = blocks(240, 0..600);
         both.union_with(&blocks(60, 400..1000)).unwrap();
         assert_eq!(place.read("both"), both.to_standalone());

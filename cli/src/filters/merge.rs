@@ -181,7 +181,7 @@ impl Merged {
                 if repeats > 1 {
                     let blocks = numbers::blocks(theirs);
                     note(format_args!(
-                        "{file}: its {blocks} repeat {repeats} times in {name}, so estimates count its keys {repeats} times"
+                        "{file}: its {blocks} repeat {repeats} times in {name}, so each of its keys raises the FPR as {repeats} do"
                     ));
                 }
             }
