@@ -25,13 +25,16 @@
 //! (63·64²) of the hypergeometric distribution. With x bits more in all pairs, and the variance v, blocks count as
 //! repeated if x² > 28·(v + x/3). By Bernstein's inequality, chance does that less than once in e^14, a million, times.
 //!
+//! A copy of a short filter in whole blocks repeats lanes, too. Lane j of its blocks i + 1 is lane j + 1, 2 or 4 of block i,
+//! and block 0 follows on the last one, so the same is tried with these shifts.
+//!
 //! The correction for full lanes assumes that all blocks expect equally many keys, so after a union with a smaller
 //! filter, at most one in 128 unions of neighbours may be full.
 
-use core::{array, mem};
+use core::array;
 
 use crate::blocks::LANES;
-use crate::lanes::Lanes;
+use crate::lanes::{Lanes, MOST_LANES};
 use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 
 /// The number of distinct keys in a filter, estimated from its bits, with a standard error.
@@ -203,10 +206,11 @@ fn variance_per_bit(rho: f64) -> f64 {
     1.0 / exp_of_minus(rho) - 1.0 - rho
 }
 
-/// The lanes of a filter, counted by their set bits.
+/// The lanes of a filter, counted by their set bits. The neighbours of a lane are in the blocks before and after.
+#[derive(Clone, Copy)]
 struct Counts {
     all: [u64; 65],
-    /// Of the first block and of the last block of each module, which can be one block.
+    /// Of lanes without a neighbour before them, and of lanes without a neighbour after them.
     ends: [u64; 65],
     /// Of the unions of neighbours.
     unions: [u64; 65],
@@ -214,37 +218,19 @@ struct Counts {
     excess: i64,
     /// Variance of the excess by chance, in units of 1/(63 · 64²).
     variance: u64,
-    /// The last eight lanes.
-    block: [u64; LANES],
-    /// Which lane of its module comes next.
-    next: usize,
-    module_lanes: usize,
 }
 
 impl Counts {
-    /// Of a filter with as many lanes as `like`.
-    fn new(like: Lanes<'_>) -> Self {
-        let module_lanes = match like {
-            Lanes::Blocks(modules) => LANES * modules.module_blocks,
-            // As if each block were a module, without neighbours.
-            Lanes::Short(_) => LANES,
-        };
-        let [all, ends, unions] = [[0; 65]; 3];
-        Self { all, ends, unions, excess: 0, variance: 0, block: [0; LANES], next: 0, module_lanes }
-    }
-
-    fn add(&mut self, lane: u64) {
-        let (is_first, is_last) = (self.next < LANES, self.next + LANES >= self.module_lanes);
-        let before = mem::replace(&mut self.block[self.next % LANES], lane);
-        let [a, b, union] = [before, lane, before | lane].map(|lane| lane.count_ones() as usize);
+    fn add(&mut self, before: Option<u64>, lane: u64, is_last: bool) {
+        let b = lane.count_ones() as usize;
         self.all[b] += 1;
-        self.ends[b] += u64::from(is_first) + u64::from(is_last);
-        if !is_first {
+        self.ends[b] += u64::from(before.is_none()) + u64::from(is_last);
+        if let Some(before) = before {
+            let [a, union] = [before, before | lane].map(|lane| lane.count_ones() as usize);
             self.unions[union] += 1;
             self.excess += 64 * (a + b - union) as i64 - (a * b) as i64;
             self.variance += (a * b * (64 - a) * (64 - b)) as u64;
         }
-        self.next = if self.next + 1 == self.module_lanes { 0 } else { self.next + 1 };
     }
 
     fn are_repeated(&self) -> bool {
@@ -268,26 +254,53 @@ impl Counts {
     }
 }
 
-/// The number of keys that set these lanes, as many as those of `like`, with `k` probes in each module.
-pub(crate) fn keys(lanes: impl Iterator<Item = u64>, like: Lanes<'_>, k: u32) -> Option<KeyEstimate> {
-    let mut counts = Counts::new(like);
-    lanes.for_each(|lane| counts.add(lane));
-    Some(counts.probes(k, counts.are_repeated())?.keys(k * like.n_modules() as u32))
+/// The probes of the `sets` that are made of filters of the same shape, lane by lane.
+fn probes_of<const N: usize, const M: usize>(
+    filters: [Lanes<'_>; N],
+    k: u32,
+    sets: impl Fn([u64; N]) -> [u64; M],
+) -> [Option<ProbeEstimate>; M] {
+    let filters_lanes = filters.map(|filter| filter.as_bytes().as_chunks().0);
+    let sets_at = |i: usize| sets(filters_lanes.map(|lanes| u64::from_le_bytes(lanes[i])));
+    let n_lanes = filters_lanes[0].len();
+    let module_lanes = n_lanes / filters[0].n_modules();
+    // Only one module of an odd number of blocks can be a copy of a short filter.
+    let is_copy = module_lanes == n_lanes && n_lanes % 16 == 8 && n_lanes <= LANES * MOST_LANES;
+    let shifts: &[usize] = if is_copy { &[0, 1, 2, 4] } else { &[0] };
+    let counts = shifts.iter().map(|&shift| {
+        let [all, ends, unions] = [[0; 65]; 3];
+        let mut counts = [Counts { all, ends, unions, excess: 0, variance: 0 }; M];
+        for start in (0..n_lanes).step_by(module_lanes) {
+            for i in 0..module_lanes {
+                let is_first = shift == 0 && i < LANES || i % LANES + shift >= LANES;
+                let is_last = shift == 0 && i + LANES >= module_lanes || i % LANES < shift;
+                let sets = sets_at(start + i);
+                // The block before the first one is the last one.
+                let i_before = i + shift + if i + shift < LANES { module_lanes } else { 0 } - LANES;
+                let before = (!is_first).then(|| sets_at(start + i_before));
+                for (set, counts) in counts.iter_mut().enumerate() {
+                    counts.add(before.map(|before| before[set]), sets[set], is_last);
+                }
+            }
+        }
+        counts
+    });
+    let counts = counts.max_by_key(|counts| counts.iter().map(|counts| counts.excess).sum::<i64>());
+    let counts = counts.expect("one for each shift");
+    let are_repeated = counts.iter().any(Counts::are_repeated);
+    counts.map(|counts| counts.probes(k, are_repeated))
 }
 
-/// The number of keys that are in both of two filters, from their lanes in pairs.
-pub(crate) fn common_keys(
-    lanes: impl Iterator<Item = (u64, u64)>,
-    like: Lanes<'_>,
-    k: u32,
-) -> Option<KeyEstimate> {
-    let mut counts = array::from_fn(|_| Counts::new(like));
-    for (a, b) in lanes {
-        counts.iter_mut().zip([a, b, a | b]).for_each(|(counts, lane)| counts.add(lane));
-    }
-    let are_repeated = counts.iter().any(Counts::are_repeated);
-    let [a, b, union] = counts.map(|counts| counts.probes(k, are_repeated));
-    Some(ProbeEstimate::common(a?, b?, union?).keys(k * like.n_modules() as u32))
+/// The number of keys that are in at least one of some filters of the same shape, with `k` probes in each module.
+pub(crate) fn keys<const N: usize>(filters: [Lanes<'_>; N], k: u32) -> Option<KeyEstimate> {
+    let [union] = probes_of(filters, k, |lanes| [lanes.into_iter().fold(0, |union, lane| union | lane)]);
+    Some(union?.keys(k * filters[0].n_modules() as u32))
+}
+
+/// The number of keys that are in both of two filters of the same shape.
+pub(crate) fn common_keys(filters: [Lanes<'_>; 2], k: u32) -> Option<KeyEstimate> {
+    let [a, b, union] = probes_of(filters, k, |[a, b]| [a, b, a | b]);
+    Some(ProbeEstimate::common(a?, b?, union?).keys(k * filters[0].n_modules() as u32))
 }
 
 /// The number of keys that set `ones` of the bits of a standard filter.

@@ -77,7 +77,7 @@ impl BloomView<'_> {
     ///
     /// Only the copy of a short filter, which has fewer than 64 lanes of 8 bytes, needs up to eight times as much,
     /// because blocks that overlap lie side by side in the copy. Once the copy is changed, it is written in its larger
-    /// size, and its [`estimated_keys`](BloomFilter::estimated_keys) are too high by the same factor.
+    /// size.
     ///
     /// # Errors
     ///

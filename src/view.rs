@@ -487,7 +487,7 @@ impl<'a> BloomView<'a> {
     #[must_use]
     pub fn estimated_keys(&self) -> Option<KeyEstimate> {
         // Lanes that blocks share are counted once.
-        let keys = |[lanes]: [Lanes<'_>; 1]| estimate::keys(lanes.iter(), lanes, self.k());
+        let keys = |lanes: [Lanes<'_>; 1]| estimate::keys(lanes, self.k());
         self.lanes.with_blocks(|modules| lanes::with_fewest_lanes([modules], keys))
     }
 
@@ -498,10 +498,7 @@ impl<'a> BloomView<'a> {
     ///
     /// If the filters differ in the number of blocks or modules, k or seed.
     pub fn estimated_union<'b>(&self, other: impl Into<BloomView<'b>>) -> Result<Option<KeyEstimate>, Error> {
-        self.compare(&other.into(), |[ours, theirs]| {
-            let united = ours.iter().zip(theirs.iter()).map(|(ours, theirs)| ours | theirs);
-            estimate::keys(united, ours, self.k())
-        })
+        self.compare(&other.into(), |lanes| estimate::keys(lanes, self.k()))
     }
 
     /// Estimates how many distinct keys are in both of two filters. A negative result becomes 0. Two large filters with
@@ -529,9 +526,7 @@ impl<'a> BloomView<'a> {
         &self,
         other: impl Into<BloomView<'b>>,
     ) -> Result<Option<KeyEstimate>, Error> {
-        self.compare(&other.into(), |[ours, theirs]| {
-            estimate::common_keys(ours.iter().zip(theirs.iter()), ours, self.k())
-        })
+        self.compare(&other.into(), |lanes| estimate::common_keys(lanes, self.k()))
     }
 
     /// Calls `read` with the lanes of both filters, in the same form.

@@ -346,6 +346,25 @@ fn few_keys() {
 }
 
 #[test]
+fn changed_copies_of_short_filters() {
+    for keys in [20, 36, 84, 110, 330, 400] {
+        let (mut one, mut common) = (vec![], vec![]);
+        for seed in 0..400 {
+            let (mut copy, other) = (short(hashes(seed, 0..keys), 10.0), short(hashes(seed, 0..keys), 10.0));
+            copy.insert_batch(&hashes(seed, keys..keys + 10).collect::<Vec<_>>());
+            one.push(errors(copy.keys(), keys + 10));
+            common.push(errors(copy.intersection(&other).unwrap(), keys));
+        }
+        for errors in [one, common] {
+            assert!(errors.iter().all(|error| error.abs() < 6.0), "{keys} keys");
+            if keys >= 36 {
+                assert_standard(&errors, &format!("{keys} keys and 10"));
+            }
+        }
+    }
+}
+
+#[test]
 fn folds_and_unions_keep_the_estimate_and_intersections_do_not() {
     let a = BloomFilter::of(512.0 * 240.0, 6, hashes(1, 0..8_000));
     let b = BloomFilter::of(512.0 * 240.0, 6, hashes(1, 6_000..14_000));
