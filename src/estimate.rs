@@ -25,8 +25,9 @@
 //! (63·64²) of the hypergeometric distribution. With x bits more in all pairs, and the variance v, blocks count as
 //! repeated if x² > 28·(v + x/3). By Bernstein's inequality, chance does that less than once in e^14, a million, times.
 //!
-//! A copy of a short filter in whole blocks repeats lanes, too. Lane j of its blocks i + 1 is lane j + 1, 2 or 4 of block i,
-//! and block 0 follows on the last one, so the same is tried with these shifts.
+//! A copy of a short filter in whole blocks repeats lanes, too. Its lane j of block i + 1 is lane j + 1, j + 2 or j + 4 of
+//! block i, and block 0 follows the last one. So pairs are also made with these shifts, and the shift with the most bits
+//! in common counts.
 //!
 //! The correction for full lanes assumes that all blocks expect equally many keys, so after a union with a smaller
 //! filter, at most one in 128 unions of neighbours may be full.

@@ -150,7 +150,7 @@ struct About<'a> {
     damage: Option<Error>,
     k: u32,
     fpr: Option<f64>,
-    /// The mean, estimated, of a blocked filter. Each key is in one block of every module.
+    /// The mean, estimated, of a blocked filter.
     keys_per_block: Option<f64>,
     /// The bytes of a blocked filter, to be plotted.
     lanes: Option<&'a [u8]>,
@@ -259,7 +259,9 @@ impl<'a> About<'a> {
         self.bits(view.fill_ratio(), view.estimated_fpr());
         let estimated = view.estimated_keys();
         self.keys(view.known_keys(), estimated);
-        self.keys_per_block = estimated.map(|keys| (keys.keys * n_modules) as f64 / n_blocks as f64);
+        // By the bits, because a union with a smaller filter puts a key in several blocks.
+        let per_bit = -(1.0 - view.fill_ratio()).ln();
+        self.keys_per_block = estimated.map(|_| BLOCK_BITS as f64 * per_bit / f64::from(view.k()));
         // Before the checksums of modules, if there are any.
         self.lanes = Some(&bytes[..8 * n_lanes as usize]);
         Ok(())
