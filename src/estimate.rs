@@ -277,8 +277,8 @@ fn probes_of<const N: usize, const M: usize>(
                 let is_last = shift == 0 && i + LANES >= module_lanes || i % LANES < shift;
                 let sets = sets_at(start + i);
                 // The block before the first one is the last one.
-                let i_before = i + shift + if i + shift < LANES { module_lanes } else { 0 } - LANES;
-                let before = (!is_first).then(|| sets_at(start + i_before));
+                let from = if i + shift < LANES { start + module_lanes } else { start };
+                let before = (!is_first).then(|| sets_at(from + i + shift - LANES));
                 for (set, counts) in counts.iter_mut().enumerate() {
                     counts.add(before.map(|before| before[set]), sets[set], is_last);
                 }

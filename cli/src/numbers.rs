@@ -94,7 +94,7 @@ pub fn estimate(estimate: Option<KeyEstimate>) -> String {
     let text = |estimate: KeyEstimate| {
         format!("about {} ± {}", grouped(estimate.keys), grouped(estimate.standard_error.ceil() as u64))
     };
-    estimate.map_or_else(|| "too many to estimate".into(), text)
+    estimate.map_or_else(|| "too full to estimate".into(), text)
 }
 
 /// The estimate plus four standard errors, which is almost never below the true number.

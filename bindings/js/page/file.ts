@@ -99,7 +99,7 @@ function factsOf(filter: BloomView): Facts {
   const estimate = filter.estimatedKeys;
   const keys = filter.knownKeys !== undefined ? count(filter.knownKeys)
     : estimate ? `about ${count(estimate.keys)} ± ${count(Math.ceil(estimate.standardError))}`
-    : "too many to estimate";
+    : "too full to estimate";
   return [
     ["Distinct keys", keys],
     ["Blocks", count(filter.blocks)],

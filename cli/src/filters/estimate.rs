@@ -50,7 +50,7 @@ pub struct Arguments {
 #[derive(Clone, Copy)]
 enum Number {
     Known(u64),
-    /// `None` for too many.
+    /// `None` if too full.
     Estimated(Option<KeyEstimate>),
     AtMost(u64),
 }

@@ -39,7 +39,7 @@ With --json, each file has an object. Its fields depend on the kind:
                    bits set now; not bank)
   blocked, standard, counting, and a state that does not grow:
                    fill_ratio, known_keys (null if not counted),
-                   estimated_keys (null if too many), standard_error,
+                   estimated_keys (null if too full), standard_error,
                    version (of the format), hash
   blocked          modules, blocks (of all modules)
   standard         bits
