@@ -255,12 +255,12 @@ impl Counts {
     }
 }
 
-/// The probes of the `sets` that are made of filters of the same shape, lane by lane.
-fn probes_of<const N: usize, const M: usize>(
-    filters: [Lanes<'_>; N],
+/// The probes of the `sets` that are made of two filters of the same shape, lane by lane.
+fn probes_of<const N: usize>(
+    filters: [Lanes<'_>; 2],
     k: u32,
-    sets: impl Fn([u64; N]) -> [u64; M],
-) -> [Option<ProbeEstimate>; M] {
+    sets: impl Fn([u64; 2]) -> [u64; N],
+) -> [Option<ProbeEstimate>; N] {
     let filters_lanes = filters.map(|filter| filter.as_bytes().as_chunks().0);
     let sets_at = |i: usize| sets(filters_lanes.map(|lanes| u64::from_le_bytes(lanes[i])));
     let n_lanes = filters_lanes[0].len();
@@ -270,7 +270,7 @@ fn probes_of<const N: usize, const M: usize>(
     let shifts: &[usize] = if is_copy { &[0, 1, 2, 4] } else { &[0] };
     let counts = shifts.iter().map(|&shift| {
         let [all, ends, unions] = [[0; 65]; 3];
-        let mut counts = [Counts { all, ends, unions, excess: 0, variance: 0 }; M];
+        let mut counts = [Counts { all, ends, unions, excess: 0, variance: 0 }; N];
         for start in (0..n_lanes).step_by(module_lanes) {
             for i in 0..module_lanes {
                 let is_first = shift == 0 && i < LANES || i % LANES + shift >= LANES;
@@ -292,9 +292,9 @@ fn probes_of<const N: usize, const M: usize>(
     counts.map(|counts| counts.probes(k, are_repeated))
 }
 
-/// The number of keys that are in at least one of some filters of the same shape, with `k` probes in each module.
-pub(crate) fn keys<const N: usize>(filters: [Lanes<'_>; N], k: u32) -> Option<KeyEstimate> {
-    let [union] = probes_of(filters, k, |lanes| [lanes.into_iter().fold(0, |union, lane| union | lane)]);
+/// The number of keys that are in at least one of two filters of the same shape, with `k` probes in each module.
+pub(crate) fn keys(filters: [Lanes<'_>; 2], k: u32) -> Option<KeyEstimate> {
+    let [union] = probes_of(filters, k, |[a, b]| [a | b]);
     Some(union?.keys(k * filters[0].n_modules() as u32))
 }
 

@@ -486,9 +486,7 @@ impl<'a> BloomView<'a> {
     /// [`BloomFilter::estimated_keys`](crate::BloomFilter::estimated_keys). Reads the whole filter.
     #[must_use]
     pub fn estimated_keys(&self) -> Option<KeyEstimate> {
-        // Lanes that blocks share are counted once.
-        let keys = |lanes: [Lanes<'_>; 1]| estimate::keys(lanes, self.k());
-        self.lanes.with_blocks(|modules| lanes::with_fewest_lanes([modules], keys))
+        self.estimated_union(self).ok()?
     }
 
     /// Estimates how many distinct keys are in at least one of two filters, as [`estimated_keys`](Self::estimated_keys)
@@ -529,7 +527,7 @@ impl<'a> BloomView<'a> {
         self.compare(&other.into(), |lanes| estimate::common_keys(lanes, self.k()))
     }
 
-    /// Calls `read` with the lanes of both filters, in the same form.
+    /// Calls `read` with the lanes of both filters, in the same form. Lanes that blocks share are counted once.
     fn compare<T>(&self, other: &BloomView<'_>, read: impl FnOnce([Lanes<'_>; 2]) -> T) -> Result<T, Error> {
         check_match(self.sizing(), self.seed, other)?;
         Ok(self.lanes.with_blocks(|ours| {
