@@ -15,12 +15,14 @@ js() {
     step cargo clippy --quiet --manifest-path bindings/js/wasm/Cargo.toml --target wasm32-unknown-unknown -- -D warnings
     command_line
     step npm --prefix bindings/js run page
+    python3 scripts/licenses.py bindings/js/wasm/Cargo.toml wasm32-unknown-unknown >bindings/js/LICENSE-THIRD-PARTY
     step npm --prefix bindings/js test
     echo "$(gzip -9c bindings/js/dist/bloomline.js | wc -c) bytes compressed"
 
     version=$(node -p 'require("./bindings/js/package.json").version')
     mkdir -p "$target/npm"
     step npm pack ./bindings/js --loglevel=error --pack-destination "$target/npm"
+    tar -tzf "$target/npm/bloomline-$version.tgz" package/LICENSE-THIRD-PARTY
     tar -czf "$target/npm/bloomline-page-$version.tar.gz" -C bindings/js --transform "s,^page,bloomline-page-$version," \
         page/{index.html,page.css,page.js}
 }

@@ -50,7 +50,7 @@ test("npm pack takes what users need", () => {
     assert(names.includes(name), name);
   }
   for (const name of names) {
-    assert.match(name, /^(LICENSE-(APACHE|MIT)|README\.md|package\.json|dist\/\w+\.(c?js|wasm|d\.c?ts))$/);
+    assert.match(name, /^(LICENSE-(APACHE|MIT|THIRD-PARTY)|README\.md|package\.json|dist\/\w+\.(c?js|wasm|d\.c?ts))$/);
   }
 });
 
