@@ -65,7 +65,8 @@ use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 ///
 /// A [union](crate::BloomFilter::union_with) with a smaller filter repeats its keys. The bits show that, so they count
 /// once, but the standard error is two to five times as large, and estimates go up to 1.3 probes per bit. Repeats that
-/// add less than about ten standard errors go unnoticed, at 10 bits per key 8% of 1,000 keys or 0.25% of a million.
+/// add less than about ten standard errors (17 if k is far above the best) go unnoticed. At 10 bits per key, these are 8%
+/// of 1,000 keys or 0.25% of a million.
 ///
 /// # Keys that two filters have in common
 ///

@@ -64,10 +64,19 @@ fn the_output_can_be_truncated_to_what_the_state_has() {
     first.stderr(contains(format!(", output now {length} bytes)")));
     place.write("third", lines(1500..90_000));
     let fails = place.sh("ulimit -f 100; $b dedup --state s third >>once").code(2);
-    fails.stderr(contains(format!("; truncate the output to {length} bytes before you go on")));
+    fails
+        .stderr(contains(format!("; before you go on, truncate the output to {length} bytes, which it had")));
     assert!(place.read("once").len() > length);
     place.sh(format!("truncate -s {length} once; $b dedup -q --state s third >>once")).success();
     assert_eq!(place.text("once"), lines(1000..90_000));
+    // Also if it fails, but has recorded what it printed.
+    let dedup = "$b dedup --state t --integers >>numbers";
+    for (line, length) in
+        [(format!("printf '1\\nx\\n' | {dedup}"), 2), (format!("echo 23 | {dedup} --summary /dev/full"), 5)]
+    {
+        let said = format!("; the lines printed are recorded, output now {length} bytes");
+        place.sh(line).code(2).stderr(contains(said));
+    }
 }
 
 #[test]

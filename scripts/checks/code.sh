@@ -39,7 +39,8 @@ instructions() {
 # `compile TARGET-FOLDER FLAG CARGO-ARGUMENT...` writes the assembly of bloomline and of tests/probe. One codegen unit,
 # so that inlining does not depend on how the crate is split.
 compile() {
-    RUSTFLAGS="--emit=asm -C codegen-units=1 $2" CARGO_PROFILE_RELEASE_DEBUG=0 CARGO_TARGET_DIR=$1 \
+    env -u CARGO_ENCODED_RUSTFLAGS -u CARGO_BUILD_TARGET -u CARGO_PROFILE_RELEASE_LTO \
+        RUSTFLAGS="--emit=asm -C codegen-units=1 $2" CARGO_PROFILE_RELEASE_DEBUG=0 CARGO_TARGET_DIR="$1" \
         cargo build --quiet --release -p bloomline-probe --lib "${@:3}"
 }
 

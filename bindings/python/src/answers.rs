@@ -1,6 +1,7 @@
 //! Lookups and inserts of many keys, answered as numpy or Arrow arrays.
 #![forbid(unsafe_code)]
 
+use bloomline::Error;
 use numpy::PyArray1;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
@@ -8,7 +9,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyBytes;
 
 use crate::column::{Batch, Sink};
-use crate::errors::no_room;
+use crate::errors::{no_room, not_grown};
 use crate::keys;
 use crate::kinds::Kinds;
 
@@ -36,15 +37,15 @@ pub fn contains_many<'py>(
     Ok(found)
 }
 
-/// Inserts or removes all keys that are not null, and returns the answers and the kinds of the keys. `change` is called
-/// with hashes, their kinds and the places of their answers.
-pub fn change_many<'py>(
+/// Inserts all keys that are not null, and returns which of them were new, and their kinds. `insert` is called with
+/// hashes, their kinds and the places of their answers.
+pub fn add_many<'py>(
     keys: &Bound<'py, PyAny>,
     seed: u64,
     nulls: Option<bool>,
-    mut change: impl FnMut(&[u64], u8, &mut [bool]) -> PyResult<()> + Send,
+    mut insert: impl FnMut(&[u64], u8, &mut [bool]) -> Result<(), Error> + Send,
 ) -> PyResult<(Bound<'py, PyAny>, u8)> {
-    let mut change = |Batch { hashes, nulls, kinds, .. }: &mut Batch, new: &mut [bool]| {
+    let mut insert = |Batch { hashes, nulls, kinds, .. }: &mut Batch, new: &mut [bool]| {
         // The keys keep their order, because a key that repeats an earlier one is not new.
         let n = hashes.len();
         let after = |i: usize| nulls[i] + 1..nulls.get(i + 1).map_or(n, |null| *null);
@@ -52,7 +53,7 @@ pub fn change_many<'py>(
             hashes.copy_within(after(i), null - i);
         }
         hashes.truncate(n - nulls.len());
-        change(hashes, *kinds, &mut new[..hashes.len()])?;
+        insert(hashes, *kinds, &mut new[..hashes.len()]).map_err(not_grown)?;
         for i in (0..nulls.len()).rev() {
             let keys = after(i);
             new.copy_within(keys.start - i - 1..keys.end - i - 1, keys.start);
@@ -60,14 +61,14 @@ pub fn change_many<'py>(
         Ok(())
     };
     if !keys::are_arrow(keys)? {
-        return in_numpy(keys, seed, nulls, change);
+        return in_numpy(keys, seed, nulls, insert);
     }
     let mut new = Vec::new();
     in_arrow(keys, seed, nulls, |batch, bits| {
         let n = batch.hashes.len();
         new.clear();
         new.resize(n.next_multiple_of(8), false);
-        change(batch, &mut new[..n])?;
+        insert(batch, &mut new[..n])?;
         for (byte, new) in bits.iter_mut().zip(new.as_chunks::<8>().0) {
             *byte = new.iter().rev().fold(0, |byte, &new| byte << 1 | u8::from(new));
         }

@@ -60,10 +60,16 @@ impl Index {
         }
     }
 
-    fn bytes(&self, py: Python<'_>) -> PyResult<Cow<'_, [u8]>> {
+    /// All bytes. Those of a file object are verified, because the file may have changed.
+    fn bytes(&self, py: Python<'_>, path: Option<&Path>) -> PyResult<Cow<'_, [u8]>> {
         match self {
             Self::Bytes(index) => Ok(Cow::Borrowed(index.get_ref().as_ref())),
-            Self::Ranges(_, file) => file.read(py, 0..u64::MAX).map(Cow::Owned),
+            Self::Ranges(_, file) => {
+                let bytes = file.read(py, 0..u64::MAX)?;
+                let verified = py.detach(|| IndexView::from_standalone(&bytes).map(drop));
+                verified.map_err(|error| decode_error(error, &bytes, path))?;
+                Ok(Cow::Owned(bytes))
+            }
         }
     }
 
@@ -101,23 +107,36 @@ fn options(rule: &str) -> impl Iterator<Item = &str> + Clone {
 /// Why no file can have these bytes as a key.
 fn excluded(rule: &str, key: &[u8]) -> Option<&'static str> {
     let has = |option| options(rule).any(|of| of == option);
-    let is_separator =
-        |byte: &u8| byte.is_ascii() && !byte.is_ascii_alphanumeric() && !b"_.-:".contains(byte);
-    if has("words") {
+    let kind = options(rule).next();
+    if kind == Some("words") {
         // The keys with spaces that section 14 of the format defines.
-        if key.iter().any(is_separator) && key != b"an IPv4 address" && key != b"a UUID" {
+        if key == b"an IPv4 address" || key == b"a UUID" {
+            return None;
+        }
+        if !may_be_word(key) {
             return Some("is not one word: look up each of its words, and keep the files that have all");
         }
         if has("--ignore-case") && key.iter().any(u8::is_ascii_uppercase) {
             return Some("has capital letters, which the index made small: look up its lower case");
         }
-    } else if has("lines") && !has("--csv") && !has("--length") {
+    } else if kind == Some("lines") && !has("--csv") && !has("--length") {
         let end = if has("--null") { 0 } else { b'\n' };
         if key.contains(&end) {
             return Some("has an end of line, and no key has one: look up one line, without its end");
         }
     }
     None
+}
+
+/// Whether the ASCII characters of a text let it be one word, by section 14 of the format.
+fn may_be_word(text: &[u8]) -> bool {
+    let is_of_runs = |byte: &u8| !byte.is_ascii() || byte.is_ascii_alphanumeric() || b"_.-".contains(byte);
+    let is_cut = [text.first(), text.last()].iter().any(|end| matches!(end, None | Some(b'.' | b'-')));
+    // Colons join hexadecimal numbers, unless they are a time of day.
+    let numbers: Vec<_> = text.split(|&byte| byte == b':').collect();
+    let is_joined = text.iter().all(|&byte| byte == b':' || byte.is_ascii_hexdigit())
+        && (numbers.len() > 3 || text.iter().any(|byte| !matches!(byte, b'0'..=b':')) || numbers.contains(&&b""[..]));
+    !is_cut && (text.iter().all(is_of_runs) || is_joined)
 }
 
 impl FileIndex {
@@ -215,10 +234,10 @@ impl FileIndex {
     /// bytes and decoded by os.fsdecode. When they were indexed, all other files definitely did not have it. Raises
     /// DecodeError if the bytes that it reads are damaged.
     ///
-    /// Raises TypeError for an integer in an index of text and the reverse, and ValueError for a text that cannot be a
-    /// key by the rule, such as a line with its end, or two words. Otherwise the key is looked up as it is. So of a
-    /// column, pass the field alone, and in an index of words, look up each run of a text, as section 14 of
-    /// docs/format.md defines it, and keep the files that have all of them.
+    /// Raises TypeError for an integer in an index of text and the reverse, and ValueError for a text whose ASCII
+    /// characters show that it cannot be a key by the rule, such as a line with its end, or two words. Otherwise the key
+    /// is looked up as it is. So of a column, pass the field alone, and in an index of words, look up each run of a text,
+    /// as section 14 of docs/format.md defines it, and keep the files that have all of them.
     fn find<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let (py, index) = (key.py(), self.opened()?);
         let footer = index.footer();
@@ -269,13 +288,13 @@ impl FileIndex {
 
     /// Returns the bytes that `save` writes, with checksums. Rust and the command line read them too.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        files::python_bytes(py, &self.opened()?.bytes(py)?)
+        files::python_bytes(py, &self.opened()?.bytes(py, self.path.as_deref())?)
     }
 
     /// Writes the bytes of `to_bytes` to a file, which appears whole or not at all. Raises OSError.
     fn save(&self, py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<()> {
         let index = self.opened()?;
-        let bytes = index.bytes(py)?;
+        let bytes = index.bytes(py, self.path.as_deref())?;
         files::save(py, &path, |file| file.write_all(&bytes))
     }
 

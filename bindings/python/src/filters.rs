@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use bloomline::sizing::standard::StandardSizing;
 use bloomline::{Error, KeyEstimate, Sizing, variants};
+use numpy::PyArray1;
 use pyo3::PyClass;
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -20,7 +21,7 @@ use crate::arguments::{
     verify,
 };
 use crate::borrowed::{BloomView, view_of};
-use crate::column::Inserts;
+use crate::column::{Hashes, Inserts};
 use crate::errors::{
     COPY, build_error, class_of, copy_error, decode_error, mismatch_error, not_grown, out_of_memory,
 };
@@ -194,10 +195,10 @@ macro_rules! filter_class {
             ) -> PyResult<Bound<'py, PyAny>> {
                 let before = self.kinds.get();
                 let writer = self.filter.writer(keys.py());
-                let (new, added) = answers::change_many(keys, self.seed, nulls, |hashes, kinds, new| {
+                let (new, added) = answers::add_many(keys, self.seed, nulls, |hashes, kinds, new| {
                     let mut filter = writer.write();
                     self.kinds.insert(kinds);
-                    filter.try_insert_batch_new(hashes, new).map_err(not_grown)
+                    filter.try_insert_batch_new(hashes, new)
                 })?;
                 Kinds::warn_of_added(keys.py(), before, added)?;
                 Ok(new)
@@ -602,24 +603,16 @@ sized_filter_class! {
             Ok(self.filter.quickly_mut(key.py(), |filter| filter.remove_hash(hash)))
         }
 
-        /// Removes many keys, given as for `update`, and returns which of them were possibly present, as `remove` does
-        /// for each. The answers have the type that `contains_many` returns.
-        ///
-        /// nulls: the answer for nulls. The default is False in numpy and null in Arrow.
-        #[pyo3(signature = (keys, *, nulls=None))]
-        fn remove_many<'py>(
-            &self,
-            keys: &Bound<'py, PyAny>,
-            #[pyo3(from_py_with = nulls)] nulls: Option<bool>,
-        ) -> PyResult<Bound<'py, PyAny>> {
-            let writer = self.filter.writer(keys.py());
-            let (removed, _) = answers::change_many(keys, self.seed, nulls, |hashes, kinds, removed| {
-                let mut filter = writer.write();
-                self.kinds.check_lookup(kinds)?;
-                removed.iter_mut().zip(hashes).for_each(|(removed, &hash)| *removed = filter.remove_hash(hash));
-                Ok(())
-            })?;
-            Ok(removed)
+        /// Removes many keys, given as for `update`, and returns a numpy array of which were possibly present, as `remove`
+        /// does for each. If it raises an error, as for nulls, no key has been removed.
+        fn remove_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<bool>>> {
+            // All are read first, because to remove keys again, after an error, could remove those of others.
+            let (py, mut hashes) = (keys.py(), Hashes::default());
+            self.kinds.check_lookup(keys::read(keys, self.seed, &mut hashes)?)?;
+            let removed = self.filter.detached_mut(py, |filter| {
+                hashes.0.iter().map(|&hash| filter.remove_hash(hash)).collect()
+            });
+            Ok(PyArray1::from_vec(py, removed))
         }
 
         /// Returns an upper bound of how often a key was added. 15 stands for 15 and more.

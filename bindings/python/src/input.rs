@@ -28,7 +28,8 @@ pub enum Input {
 /// A binary file object that can seek, and its end.
 pub struct FileObject {
     file: Py<PyAny>,
-    /// Between a `seek` and its `read`. Reentrant, so that a signal handler that uses the file does not wait for itself.
+    /// Between a `seek` and its `read`. Reentrant, so that a signal handler that uses the file does not wait for itself,
+    /// but may move it, so that checksums then differ.
     lock: Py<PyAny>,
     name: Option<PathBuf>,
     size: u64,
@@ -129,8 +130,8 @@ impl FileObject {
 
     fn read_at(&self, py: Python<'_>, start: u64, len: usize) -> PyResult<Vec<u8>> {
         let (file, mut bytes) = (self.file.bind(py), Vec::new());
-        file.call_method1("seek", (start,))?;
         while bytes.len() < len {
+            file.call_method1("seek", (start + bytes.len() as u64,))?;
             let read = file.call_method1("read", ((len - bytes.len()).min(AT_ONCE),))?;
             let held;
             let piece = if let Ok(piece) = read.cast::<PyBytes>() {

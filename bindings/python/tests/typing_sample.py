@@ -166,7 +166,7 @@ def others(path: Path) -> None:
 
     counting = CountingBloomFilter(1_000)
     assert_type((counting.remove("key"), counting.count("key"), counting.to_filter()), tuple[bool, int, BloomFilter])
-    assert_type(counting.remove_many(numbers(), nulls=True), npt.NDArray[np.bool_])
+    assert_type(counting.remove_many(numbers()), npt.NDArray[np.bool_])
     assert_type(CountingBloomFilter.open(path), CountingBloomFilter)
     counting |= counting  # type: ignore[operator] # pyright: ignore[reportOperatorIssue]
 

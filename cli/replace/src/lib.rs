@@ -105,7 +105,7 @@ impl Target {
         let is_one = |name: &str| {
             let middle = name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(suffix));
             middle.is_some_and(|letters| {
-                letters.len() == LETTERS && letters.bytes().all(|it| it.is_ascii_alphanumeric())
+                letters.len() == LETTERS && letters.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
             })
         };
         let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();

@@ -56,8 +56,9 @@ and the like). Later runs may omit --fpr and --keys; other values or other key
 options are an error. FILE is written at the end, on Ctrl-C, and when dedup
 stops because a line cannot be read or the filter is full, but not when output
 cannot be written, or after SIGKILL. Then the next run prints the lines of that
-run again, so first truncate the output to the length that the last good run
-gave. A second run on FILE waits until the first one ends.
+run again, so first truncate the output to the last length that a run said
+(\"output now 8 bytes\"; all runs do that record their lines, unless -q). A
+second run on FILE waits until the first one ends.
 
 A file that cannot be read is reported, the others are read, and the exit status
 is 2. --dropped replaces its file at the start. --summary writes an object of
@@ -216,7 +217,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let ended = match stop {
             None => hashed,
             Some(Stop::Full) => Err(full(arguments, state)),
-            Some(Stop::Refused(error)) => Err(refused(error, path.is_some())),
+            Some(Stop::Refused(error)) => Err(refused(error)),
         };
         Doing::change(&doing, Doing::Reading(seen));
         if ended.is_err() {
@@ -237,7 +238,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     };
     Doing::change(&doing, Doing::Ending);
     saved.map_err(|error| not_recorded(path.as_deref(), begin, error))?;
-    ended?;
+    // Every run that records what it printed says how long the output is, also if it fails.
+    let now = if path.is_some() { output_now() } else { String::new() };
+    let is_recorded = path.is_some() && is_wanted;
+    let recorded = if is_recorded { format!("; the lines printed are recorded{now}") } else { String::new() };
+    ended.map_err(|error| anyhow!("{error:#}{recorded}"))?;
     let mut fpr = state.filter.estimated_fpr();
     if state.keys > most_keys {
         let [fpr, requested] = [fpr, state.fpr].map(percent);
@@ -250,11 +255,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let text =
             json!({"lines": n_lines, "printed": n_printed, "dropped": n_dropped, "false_positive_rate": fpr});
         let _ = summary.file.set_len(0); // a pipe has no length
-        summary.write(format!("{text:#}\n"))?;
+        summary.write(format!("{text:#}\n")).map_err(|error| anyhow!("{error:#}{recorded}"))?;
     }
     if !arguments.quiet && (is_whole || n_lines > 0) {
         let drops = if n_printed < n_lines { state.expected_drops(n_printed) } else { 0.0 };
-        say(fpr, n_lines, n_printed, drops, if path.is_some() { output_now() } else { String::new() });
+        say(fpr, n_lines, n_printed, drops, &now);
     }
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
@@ -388,17 +393,15 @@ fn not_recorded(path: Option<&Path>, begin: Option<u64>, error: Error) -> Error 
     anyhow!("{path}: not recorded: {error:#}{}", truncate_to(begin))
 }
 
-fn recorded() -> String {
-    format!("; the lines printed are recorded{}", output_now())
-}
-
 /// To what length the output can be truncated if the next run is killed.
 fn output_now() -> String {
     Printer::length().map(|bytes| format!(", output now {bytes} bytes")).unwrap_or_default()
 }
 
 fn truncate_to(begin: Option<u64>) -> String {
-    begin.map(|bytes| format!("; truncate the output to {bytes} bytes before you go on")).unwrap_or_default()
+    begin
+        .map(|bytes| format!("; before you go on, truncate the output to {bytes} bytes, which it had"))
+        .unwrap_or_default()
 }
 
 /// Saves the state when a signal ends the process, and says whether that was possible.
@@ -453,24 +456,22 @@ fn full(arguments: &Arguments, state: &State) -> Error {
         let again = if is_overfull || arguments.fpr.is_none() { "again" } else { "again without --fpr" };
         format!("run `{}`, then dedup {again}", grow_command(path, None, is_overfull.then_some(fpr)))
     });
-    let recorded = if is_overfull { String::new() } else { recorded() };
-    anyhow!("{name}: {most}{recorded} ({remedy})")
+    anyhow!("{name}: {most} ({remedy})")
 }
 
-fn refused(error: bloomline::Error, has_state: bool) -> Error {
+fn refused(error: bloomline::Error) -> Error {
     if error.kind() != ErrorKind::OutOfMemory {
         return error.into();
     }
-    let recorded = if has_state { recorded() } else { String::new() };
-    anyhow!("{error} for more keys{recorded} (free some memory)")
+    anyhow!("{error} for more keys (free some memory)")
 }
 
 /// `drops` is how many new lines are dropped in the mean.
-fn say(fpr: f64, lines: u64, printed: u64, drops: f64, output_now: String) {
+fn say(fpr: f64, lines: u64, printed: u64, drops: f64, output_now: &str) {
     let dropped = lines - printed;
     let counts =
         format!("{}, {} printed, {} dropped", counted(lines, "line"), grouped(printed), grouped(dropped));
-    let fpr_now = percent(fpr) + &output_now;
+    let fpr_now = percent(fpr) + output_now;
     if dropped == 0 {
         return note(format_args!("{counts} (FPR now {fpr_now})"));
     }

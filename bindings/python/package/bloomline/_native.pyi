@@ -342,18 +342,12 @@ class CountingBloomFilter(_SizedFilter):
         Counters end at 15. A key whose `count` is 15 stays present until `clear`, although this returns True.
         """
     @overload
-    def remove_many(self, keys: _OneKey, *, nulls: bool | None = None) -> Never:
-        """Removes many keys, given as for `update`, and returns which of them were possibly present, as `remove` does
-        for each. The answers have the type that `contains_many` returns.
-
-        nulls: the answer for nulls. The default is False in numpy and null in Arrow.
+    def remove_many(self, keys: _OneKey) -> Never:
+        """Removes many keys, given as for `update`, and returns a numpy array of which were possibly present, as `remove`
+        does for each. If it raises an error, as for nulls, no key has been removed.
         """
     @overload
-    def remove_many(self, keys: _InNumpy, *, nulls: bool | None = None) -> npt.NDArray[np.bool_]: ...
-    @overload
-    def remove_many(self, keys: _ArrowStream | _ArrowArray, *, nulls: bool | None = None) -> _BooleanArray: ...
-    @overload
-    def remove_many(self, keys: Iterable[_Key], *, nulls: bool | None = None) -> npt.NDArray[np.bool_]: ...
+    def remove_many(self, keys: _InNumpy | _ArrowStream | _ArrowArray | Iterable[_Key]) -> npt.NDArray[np.bool_]: ...
     def count(self, key: _Key) -> int:
         """Returns an upper bound of how often a key was added. 15 stands for 15 and more."""
     def to_filter(self) -> BloomFilter:
