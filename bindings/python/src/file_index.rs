@@ -132,12 +132,10 @@ fn excluded(rule: &str, key: &[u8]) -> Option<&'static str> {
 fn may_be_word(text: &[u8]) -> bool {
     let is_of_runs = |byte: &u8| !byte.is_ascii() || byte.is_ascii_alphanumeric() || b"_.-".contains(byte);
     let is_cut = [text.first(), text.last()].iter().any(|end| matches!(end, None | Some(b'.' | b'-' | b':')));
-    // Colons join hexadecimal numbers, unless they are a time of day.
-    let numbers: Vec<_> = text.split(|&byte| byte == b':').collect();
+    let numbers = text.split(|&byte| byte == b':').count();
+    let has_letter = text.iter().any(u8::is_ascii_alphabetic);
     let is_joined = text.iter().all(|&byte| byte == b':' || byte.is_ascii_hexdigit())
-        && (numbers.len() > 3
-            || text.iter().any(|byte| !matches!(byte, b'0'..=b':'))
-            || numbers.contains(&&b""[..]));
+        && (numbers >= if has_letter { 3 } else { 6 } || text.windows(2).any(|two| two == b"::"));
     !is_cut && (text.iter().all(is_of_runs) || is_joined)
 }
 

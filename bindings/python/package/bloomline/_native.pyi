@@ -537,10 +537,10 @@ class FileIndex:
         their bytes and decoded by os.fsdecode. When they were indexed, all other files definitely did not have it.
         Raises DecodeError if the bytes that it reads are damaged.
 
-        Raises TypeError for an integer in an index of text and the reverse, and ValueError for a text that cannot be a
-        key by the rule, such as a line with its end, or two words. Otherwise the key is looked up as it is. So of a
-        column, pass the field alone, and in an index of words, look up each run of a text, as section 14 of
-        docs/format.md defines it, and keep the files that have all of them.
+        Raises TypeError for an integer in an index of text and the reverse, and ValueError for a text whose ASCII
+        characters show that it cannot be a key by the rule, such as a line with its end, or two words. Otherwise the key
+        is looked up as it is. So of a column, pass the field alone, and in an index of words, look up each run of a text,
+        as section 14 of docs/format.md defines it, and keep the files that have all of them.
         """
     def find_many(self, keys: _Keys) -> list[list[str]]:
         """Looks up many keys, given as for `BloomFilter.update`, and returns for each a list as `find` does. Nulls
