@@ -62,13 +62,14 @@ fn a_filter_is_not_written_to_a_terminal() {
 #[test]
 fn leftovers_of_a_kill_are_removed() {
     let place = place();
-    let mine = [".f1aB2c3.bloomline.tmp", ".fZZZZZZ.bloomline.tmp"];
+    let mine = [".f1ab2c3.bloomline.tmp", ".fffffff.bloomline.tmp"];
     let others = [
-        ".f1aB2c3.tmp",
-        ".f1aB2c.bloomline.tmp",
-        ".g1aB2c3.bloomline.tmp",
-        ".f/aB2c3.bloomline.tmp",
-        "f1aB2c3.bloomline.tmp",
+        ".f1aB2c3.bloomline.tmp",
+        ".f1ab2c3.tmp",
+        ".f1ab2c.bloomline.tmp",
+        ".g1ab2c3.bloomline.tmp",
+        ".f/ab2c3.bloomline.tmp",
+        "f1ab2c3.bloomline.tmp",
     ];
     fs::create_dir(place.path(".f")).unwrap();
     mine.iter().chain(&others).for_each(|name| _ = place.write(name, "left"));

@@ -264,8 +264,8 @@ impl Type {
 
     fn of(schema: &ArrowSchema, name: Name) -> PyResult<Self> {
         let format = text(schema.format);
-        // These are stored as numbers or bytes that are not their values, or not the same in all libraries. All other extension types have the keys of
-        // their storage.
+        // These are stored as numbers or bytes that are not their values, or not the same in all libraries. All other
+        // extension types have the keys of their storage.
         match schema.extension() {
             Some(b"arrow.bool8") => return Err(cannot_be_keys(name("booleans"))),
             Some(b"pandas.period") => return Err(cannot_be_keys(name("periods"))),
