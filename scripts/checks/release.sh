@@ -33,7 +33,7 @@ release() {
     for crate in $(scripts/publish list); do
         # Some tests of the command read the goldens, which only the library's package has.
         step in_package "$crate" test --all-features \
-            $([ "$crate" != bloomline-cli ] || echo -- --skip golden --skip what_a_text_names_helps)
+            $([ "$crate" != bloomline-cli ] || echo -- --skip golden --skip of_the_format --skip what_a_text_names_helps)
     done
 }
 
@@ -52,7 +52,8 @@ pack_crates() {
     for file in $(find "$scratch/target/package" -name "*.crate"); do
         unpacked=$scratch/unpacked/$(basename "${file%-[0-9]*}")
         mkdir -p "$unpacked"
-        tar -xzf "$file" --strip-components=1 -C "$unpacked"
+        # As new, or cargo runs the tests of an earlier call, whose folder is gone.
+        tar -xzmf "$file" --strip-components=1 -C "$unpacked"
         cat LICENSE-* | cmp - <(cat "$unpacked"/LICENSE-*)
         patches+=(--config "patch.crates-io.${unpacked##*/}.path='$unpacked'")
     done
