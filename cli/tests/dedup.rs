@@ -64,8 +64,9 @@ fn the_output_can_be_truncated_to_what_the_state_has() {
     first.stderr(contains(format!(", output now {length} bytes)")));
     place.write("third", lines(1500..90_000));
     let fails = place.sh("ulimit -f 100; $b dedup --state s third >>once").code(2);
-    fails
-        .stderr(contains(format!("; before you go on, truncate the output to {length} bytes, which it had")));
+    fails.stderr(contains(format!(
+        "; before you go on, truncate the output to the {length} bytes that it had"
+    )));
     assert!(place.read("once").len() > length);
     place.sh(format!("truncate -s {length} once; $b dedup -q --state s third >>once")).success();
     assert_eq!(place.text("once"), lines(1000..90_000));

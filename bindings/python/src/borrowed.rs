@@ -145,6 +145,13 @@ impl BloomView {
         self.view.read()
     }
 
+    /// What is opened, once its bytes agree with their checksums.
+    pub fn verified<'a>(&self, opened: &'a Opened<'_>) -> PyResult<bloomline::BloomView<'a>> {
+        let view = view_of(opened)?;
+        view.verify().map_err(|error| decode_error(error, &[], self.path.as_deref()))?;
+        Ok(view)
+    }
+
     /// For reads as short as a lookup.
     pub fn quickly<T: Send>(
         &self,

@@ -22,9 +22,7 @@ use crate::arguments::{
 };
 use crate::borrowed::{BloomView, view_of};
 use crate::column::{Hashes, Inserts};
-use crate::errors::{
-    COPY, build_error, class_of, copy_error, decode_error, mismatch_error, not_grown, out_of_memory,
-};
+use crate::errors::{COPY, build_error, class_of, copy_error, mismatch_error, not_grown, out_of_memory};
 use crate::input::{Input, input};
 use crate::kinds::{Kinds, UNKNOWN};
 use crate::lock::{Lock, Read};
@@ -820,9 +818,8 @@ pub fn with_filters<T: Send>(
         let mut opened = BTreeMap::new();
         for (at, view) in views {
             let guard = view.opened();
-            let checked = view_of(&guard)?;
             if verify {
-                checked.verify().map_err(|error| decode_error(error, &[], view.path.as_deref()))?;
+                view.verified(&guard)?;
             }
             opened.insert(at, guard);
         }
@@ -859,10 +856,8 @@ impl BloomFilter {
     /// Copies a view. Verifies the bytes first.
     pub fn of_view(py: Python<'_>, view: &BloomView) -> PyResult<Self> {
         py.detach(|| {
-            let opened = view.opened();
-            let bytes = view_of(&opened)?;
-            bytes.verify().map_err(|error| decode_error(error, &[], view.path.as_deref()))?;
-            Ok(Self::new_with(bytes.to_filter().map_err(copy_error)?, None, UNKNOWN))
+            let copy = view.verified(&view.opened())?.to_filter();
+            Ok(Self::new_with(copy.map_err(copy_error)?, None, UNKNOWN))
         })
     }
 }

@@ -7,7 +7,7 @@ use pyo3::types::PyTuple;
 use crate::answers;
 use crate::arguments::{nulls, verify};
 use crate::borrowed::{BloomView, view_of};
-use crate::errors::{decode_error, not_pickled};
+use crate::errors::not_pickled;
 use crate::filters::{BloomFilter, Operand, Source, estimate_of_both, numbers, shape, with_filters};
 use crate::keys;
 use crate::kinds::{Kinds, UNKNOWN};
@@ -49,8 +49,7 @@ impl BloomView {
 
     /// Compares all bytes with their checksum. Raises DecodeError if they are damaged.
     fn verify(&self, py: Python<'_>) -> PyResult<()> {
-        let verified = py.detach(|| view_of(&self.opened()).map(|view| view.verify()))?;
-        verified.map_err(|error| decode_error(error, &[], self.path.as_deref()))
+        py.detach(|| self.verified(&self.opened()).map(drop))
     }
 
     /// Copies the view into a BloomFilter that you can change. Verifies the bytes first.

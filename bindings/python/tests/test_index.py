@@ -145,8 +145,9 @@ def test_an_index_in_a_store_is_not_loaded():
         file.seek(0)
         file.truncate()
         file.write(change())
-        with pytest.raises(DecodeError, match="^store/f: "):
-            opened.find(40_000)
+        for call in (lambda: opened.find(40_000), opened.to_bytes):
+            with pytest.raises(DecodeError, match="^store/f: "):
+                call()
     file.close()
     assert message(ValueError, opened.find, 40_000) == "I/O operation on closed file."
 

@@ -400,7 +400,7 @@ fn output_now() -> String {
 
 fn truncate_to(begin: Option<u64>) -> String {
     begin
-        .map(|bytes| format!("; before you go on, truncate the output to {bytes} bytes, which it had"))
+        .map(|bytes| format!("; before you go on, truncate the output to the {bytes} bytes that it had"))
         .unwrap_or_default()
 }
 

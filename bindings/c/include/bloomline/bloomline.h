@@ -588,6 +588,7 @@ uint64_t bloomline_bank_hash_key(const bloomline_bank_t *bank, const void *key, 
 /**
  * Finds the slots that possibly have the key of `length` bytes. Sets bit `s % 64` of `found[s / 64]` to whether slot s
  * possibly has it, and all other bits of the `n_words` words to 0. A slot whose bit is 0 definitely does not have it.
+ * `found` must not overlap the key.
  *
  * Returns BLOOMLINE_INVALID_ARGUMENT if a pointer is null or misaligned, or BLOOMLINE_BUFFER_TOO_SMALL if the slots do
  * not fit in `n_words` words. All bits of `found`, unless it is null or misaligned, are then 1.
