@@ -197,7 +197,7 @@ impl BloomFilter {
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         self.keys = None;
         let Self { ref mut blocks, k, kernel, inlined, .. } = *self;
-        let changed = inlined.one_module.insert_inlined(blocks.as_mut(), hash, k);
+        let changed = inlined.one_module.insert_inlined(blocks.as_mut(), hash, inlined.probes(k));
         changed.unwrap_or_else(|| {
             let module_blocks = blocks.module_blocks();
             Kernel::insert_into_modules(blocks.as_mut_slice(), module_blocks, hash, k, kernel)
@@ -264,11 +264,11 @@ impl BloomFilter {
     pub fn contains_hash(&self, hash: u64) -> bool {
         let Self { ref blocks, k, kernel, inlined, .. } = *self;
         let (all, first) = (blocks.as_slice(), blocks.first_module());
-        if let Some(is_found) = inlined.one_module.contains_inlined(all, hash, k) {
+        if let Some(is_found) = inlined.one_module.contains_inlined(all, hash, inlined.probes(k)) {
             return is_found;
         }
         // The first of two modules decides for nearly all absent keys.
-        if let Some(is_found) = inlined.two_modules.contains_inlined(first, hash, k) {
+        if let Some(is_found) = inlined.two_modules.contains_inlined(first, hash, inlined.probes(k)) {
             return is_found && Kernel::second_contains(all, hash, k, inlined.two_modules);
         }
         Kernel::modules_contain(all, blocks.module_blocks(), hash, k, kernel)

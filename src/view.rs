@@ -300,11 +300,11 @@ impl<'a> BloomView<'a> {
         match self.lanes {
             Lanes::Blocks(Modules { blocks, module_blocks }) => {
                 let Self { k, kernel, inlined, .. } = *self;
-                if let Some(is_found) = inlined.one_module.contains_inlined(blocks, hash, k) {
+                if let Some(is_found) = inlined.one_module.contains_inlined(blocks, hash, inlined.probes(k)) {
                     return is_found;
                 }
                 let (first, _) = blocks.halves();
-                if let Some(is_found) = inlined.two_modules.contains_inlined(first, hash, k) {
+                if let Some(is_found) = inlined.two_modules.contains_inlined(first, hash, inlined.probes(k)) {
                     return is_found && Kernel::second_contains(blocks, hash, k, inlined.two_modules);
                 }
                 Kernel::modules_contain(blocks, module_blocks, hash, k, kernel)

@@ -25,7 +25,7 @@
 use core::arch::asm;
 use core::mem::offset_of;
 
-use super::tables::{FIRST, POSITIONS, PerWord, ROWS, Row, SECOND};
+use super::tables::{FIRST, POSITIONS, ROWS, Row, SECOND};
 use super::{avx2, avx512};
 use crate::blocks::{Block, LANES};
 use crate::mask::ProbeCount;
@@ -41,7 +41,7 @@ pub(super) const AVX2: bool = !cfg!(any(miri, windows));
 /// The constants for one number of probes. Aligned to 1024, so that their size is a power of two and the address of an
 /// entry takes few instructions.
 #[repr(C, align(1024))]
-struct Constants {
+pub(crate) struct Constants {
     /// Where in a word the position of each lane's bit starts.
     positions: [u64; LANES],
     six_bits: [u64; 4],
@@ -56,7 +56,8 @@ struct Constants {
     rows: [Row; LANES],
 }
 
-static CONSTANTS: [Constants; LANES] = {
+/// The entry of k is at k modulo 16.
+static CONSTANTS: [Constants; 2 * LANES] = {
     let mut all = [const {
         Constants {
             rows: [Row([0; LANES]); LANES],
@@ -67,17 +68,33 @@ static CONSTANTS: [Constants; LANES] = {
             probed: [0; LANES],
             ignored: [0; LANES],
         }
-    }; LANES];
+    }; 2 * LANES];
     let mut entry = 0;
-    while entry < LANES * LANES {
-        let (count, rotation) = (entry / LANES, entry % LANES);
-        all[count].rows[rotation] = ROWS[count][rotation];
-        all[count].probed[rotation] = avx512::PROBED[count][rotation] as u32;
-        all[count].ignored[rotation] = !avx2::PROBED[count][rotation] as u32;
+    while entry < 2 * LANES * LANES {
+        // Of the first word's probes if k is at most 8, else of the second word's.
+        let (k, rotation) = (entry / LANES + 1, entry % LANES);
+        let (constants, count) = (&mut all[k % (2 * LANES)], (k - 1) % LANES);
+        constants.rows[rotation] = ROWS[count][rotation];
+        constants.probed[rotation] = avx512::PROBED[count][rotation] as u32;
+        constants.ignored[rotation] = !avx2::PROBED[count][rotation] as u32;
         entry += 1;
     }
     all
 };
+
+/// The number of probes, as the assembly needs it.
+#[derive(Clone, Copy)]
+pub(crate) struct Probes {
+    pub(crate) k: ProbeCount,
+    pub(crate) constants: &'static Constants,
+}
+
+impl From<ProbeCount> for Probes {
+    #[inline(always)]
+    fn from(k: ProbeCount) -> Self {
+        Self { k, constants: &CONSTANTS[k.get() as usize % CONSTANTS.len()] }
+    }
+}
 
 // What the assembly accesses. It reads fields of one `Constants`, and one of eight `Row`s of 64 bytes. The rotation,
 // which has three bits, is the index of the row and of the entry of `probed` or `ignored`. It reads the 64 bytes of
@@ -313,16 +330,16 @@ macro_rules! in_blocks {
 /// The CPU must have avx512f and bmi2, and `blocks` must be the address and the number of blocks, at least one. Other
 /// threads may set bits in them.
 #[inline(always)]
-pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k: ProbeCount) -> bool {
+pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k: Probes) -> bool {
     // Rotates each lane's bit to the lowest place. If it rotated a 1 to the bit instead, the test would read the block
     // from an indexed address, and Intel's cores split such an instruction in two.
-    let PerWord { first, second } = PerWord::of(&CONSTANTS, k);
-    let missing = match second {
+    let Probes { k, constants } = k;
+    let missing = match k.get() {
         // SAFETY: The caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
-        None => unsafe {
+        ..=8 => unsafe {
             in_block!(
                 avx512,
-                (blocks, hash, first),
+                (blocks, hash, constants),
                 [
                     "vpbroadcastq zmm16, rdx",
                     "vpsrlvq zmm16, zmm16, [{constants} + {positions}]",
@@ -339,10 +356,10 @@ pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k
             )
         },
         // SAFETY: As above.
-        Some(second) => unsafe {
+        _ => unsafe {
             in_block!(
                 avx512,
-                (blocks, hash, second),
+                (blocks, hash, constants),
                 [
                     "vpbroadcastq zmm16, rdx",
                     "vpsrlvq zmm16, zmm16, [{constants} + {positions}]",
@@ -376,16 +393,16 @@ pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k
 /// The CPU must have avx2 and bmi2, and `blocks` must be the address and the number of blocks, at least one. Other
 /// threads may set bits in them.
 #[inline(always)]
-pub(super) unsafe fn contains_avx2(blocks: (*const Block, usize), hash: u64, k: ProbeCount) -> bool {
+pub(super) unsafe fn contains_avx2(blocks: (*const Block, usize), hash: u64, k: Probes) -> bool {
     // Shifts each lane's bit to the sign, by 63 minus its position, and collects the signs. Then `set` has a bit for
     // each lane whose probe is set, and for each lane that is not probed.
-    let PerWord { first, second } = PerWord::of(&CONSTANTS, k);
-    let set = match second {
+    let Probes { k, constants } = k;
+    let set = match k.get() {
         // SAFETY: The caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
-        None => unsafe {
+        ..=8 => unsafe {
             in_block!(
                 avx2,
-                (blocks, hash, first),
+                (blocks, hash, constants),
                 [
                     lines!(positions "0", "1", "rdx", "vpandn"),
                     "vmovdqu ymm2, [{blocks} + {answer}]",
@@ -402,10 +419,10 @@ pub(super) unsafe fn contains_avx2(blocks: (*const Block, usize), hash: u64, k: 
             )
         },
         // SAFETY: As above.
-        Some(second) => unsafe {
+        _ => unsafe {
             in_block!(
                 avx2,
-                (blocks, hash, second),
+                (blocks, hash, constants),
                 [
                     lines!(positions "0", "1", "rdx", "vpandn"),
                     "vmovdqu ymm2, [{blocks} + {answer}]",
@@ -437,18 +454,18 @@ pub(super) unsafe fn contains_avx2(blocks: (*const Block, usize), hash: u64, k: 
 /// Sets all probes of the hash in its block, by the kernel `$isa`. Returns whether one of them was clear.
 macro_rules! insert {
     ($isa:tt, $blocks:expr, $hash:expr, $k:expr) => {{
-        let PerWord { first, second } = PerWord::of(&CONSTANTS, $k);
-        let changed = match second {
-            None => in_block!(
+        let Probes { k, constants } = $k;
+        let changed = match k.get() {
+            ..=8 => in_block!(
                 $isa,
-                ($blocks, $hash, first),
+                ($blocks, $hash, constants),
                 [lines!(first_mask $isa), lines!(insert $isa)],
                 rows = const offset_of!(Constants, rows),
                 options(nostack)
             ),
-            Some(second) => in_block!(
+            _ => in_block!(
                 $isa,
-                ($blocks, $hash, second),
+                ($blocks, $hash, constants),
                 [lines!(mask $isa "{word}"), lines!(insert $isa)],
                 word = out(reg) _,
                 ones = const offset_of!(Constants, ones),
@@ -463,18 +480,18 @@ macro_rules! insert {
 /// Which of four blocks have all bits of a hash, by the kernel `$isa`. One bit for each, the last one's lowest.
 macro_rules! contains_each {
     ($isa:tt, $blocks:expr, $hash:expr, $k:expr) => {{
-        let PerWord { first, second } = PerWord::of(&CONSTANTS, $k);
-        match second {
-            None => in_blocks!(
+        let Probes { k, constants } = $k;
+        match k.get() {
+            ..=8 => in_blocks!(
                 $isa,
-                ($blocks, $hash, first),
+                ($blocks, $hash, constants),
                 [lines!(first_mask $isa), lines!(test $isa)],
                 rows = const offset_of!(Constants, rows),
                 options(readonly, nostack)
             ),
-            Some(second) => in_blocks!(
+            _ => in_blocks!(
                 $isa,
-                ($blocks, $hash, second),
+                ($blocks, $hash, constants),
                 [lines!(mask $isa "{answer}"), lines!(test $isa)],
                 ones = const offset_of!(Constants, ones),
                 rows = const offset_of!(Constants, rows),
@@ -491,7 +508,7 @@ macro_rules! contains_each {
 /// The CPU must have avx512f and bmi2, and `blocks` must be the address and the number of blocks, at least one, that
 /// nothing else accesses.
 #[inline(always)]
-pub(super) unsafe fn insert_avx512(blocks: (*mut Block, usize), hash: u64, k: ProbeCount) -> bool {
+pub(super) unsafe fn insert_avx512(blocks: (*mut Block, usize), hash: u64, k: Probes) -> bool {
     // SAFETY: The caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
     unsafe { insert!(avx512, blocks, hash, k) }
 }
@@ -503,7 +520,7 @@ pub(super) unsafe fn insert_avx512(blocks: (*mut Block, usize), hash: u64, k: Pr
 /// The CPU must have avx2 and bmi2, and `blocks` must be the address and the number of blocks, at least one, that
 /// nothing else accesses.
 #[inline(always)]
-pub(super) unsafe fn insert_avx2(blocks: (*mut Block, usize), hash: u64, k: ProbeCount) -> bool {
+pub(super) unsafe fn insert_avx2(blocks: (*mut Block, usize), hash: u64, k: Probes) -> bool {
     // SAFETY: The caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
     unsafe { insert!(avx2, blocks, hash, k) }
 }
@@ -514,7 +531,7 @@ pub(super) unsafe fn insert_avx2(blocks: (*mut Block, usize), hash: u64, k: Prob
 ///
 /// The CPU must have avx512f and bmi2.
 #[inline(always)]
-pub(super) unsafe fn contains_each_avx512(blocks: [&Block; 4], hash: u64, k: ProbeCount) -> u64 {
+pub(super) unsafe fn contains_each_avx512(blocks: [&Block; 4], hash: u64, k: Probes) -> u64 {
     // SAFETY: The caller guarantees the CPU. "What the assembly accesses" above has the rest.
     unsafe { contains_each!(avx512, blocks, hash, k) }
 }
@@ -525,7 +542,7 @@ pub(super) unsafe fn contains_each_avx512(blocks: [&Block; 4], hash: u64, k: Pro
 ///
 /// The CPU must have avx2 and bmi2.
 #[inline(always)]
-pub(super) unsafe fn contains_each_avx2(blocks: [&Block; 4], hash: u64, k: ProbeCount) -> u64 {
+pub(super) unsafe fn contains_each_avx2(blocks: [&Block; 4], hash: u64, k: Probes) -> u64 {
     // SAFETY: The caller guarantees the CPU. "What the assembly accesses" above has the rest.
     unsafe { contains_each!(avx2, blocks, hash, k) }
 }

@@ -51,6 +51,7 @@ use batch::{Lookups, PAIR, WORD};
 use choice::Choice;
 pub(crate) use prefetch::{LARGE_INSERTS, LARGE_LOOKUPS, prefetch, with_later};
 pub(crate) use several::Inlined;
+pub(crate) use inlined::Probes;
 pub(crate) use tables::for_each_probe;
 
 /// An implementation of inserts and lookups that this CPU can run. All kernels set and test the same bits, and differ
@@ -244,10 +245,11 @@ impl Kernel {
         self,
         mut blocks: BlockSliceMut<'_>,
         hash: u64,
-        k: ProbeCount,
+        k: impl Into<Probes>,
     ) -> Option<bool> {
+        let k = k.into();
         if self.0.is_compiled_in() {
-            return Some(dispatch!(self, insert(blocks.block_of(hash), hash, k)));
+            return Some(dispatch!(self, insert(blocks.block_of(hash), hash, k.k)));
         }
         self.insert_by_assembly(blocks, hash, k)
     }
@@ -255,7 +257,7 @@ impl Kernel {
     /// [`insert`](Self::insert) by the kernel's inline assembly. `None` if it has none, and then changes nothing.
     #[inline(always)]
     #[allow(unused_variables, unused_mut, reason = "only x86-64 has assembly")]
-    fn insert_by_assembly(self, mut blocks: BlockSliceMut<'_>, hash: u64, k: ProbeCount) -> Option<bool> {
+    fn insert_by_assembly(self, mut blocks: BlockSliceMut<'_>, hash: u64, k: Probes) -> Option<bool> {
         let all = (blocks.as_mut_slice().as_mut_ptr(), blocks.as_slice().as_slice().len());
         match self.0 {
             // SAFETY: As in `dispatch!`, and the blocks are mutably borrowed, and at least one.
@@ -285,9 +287,10 @@ impl Kernel {
 
     /// [`contains`](Self::contains) by code that the compiler can inline anywhere. `None` if the kernel has none.
     #[inline(always)]
-    pub(crate) fn contains_inlined(self, blocks: BlockSlice<'_>, hash: u64, k: ProbeCount) -> Option<bool> {
+    pub(crate) fn contains_inlined(self, blocks: BlockSlice<'_>, hash: u64, k: impl Into<Probes>) -> Option<bool> {
+        let k = k.into();
         if COMPILED_LOOKUPS && self.0.is_compiled_in() {
-            return Some(dispatch!(self, contains(blocks.block_of(hash), hash, k)));
+            return Some(dispatch!(self, contains(blocks.block_of(hash), hash, k.k)));
         }
         // SAFETY: The blocks are borrowed, and at least one.
         unsafe { self.contains_by_assembly((blocks.as_slice().as_ptr(), blocks.as_slice().len()), hash, k) }
@@ -304,7 +307,7 @@ impl Kernel {
         self,
         blocks: (*const Block, usize),
         hash: u64,
-        k: ProbeCount,
+        k: Probes,
     ) -> Option<bool> {
         match self.0 {
             // SAFETY: As in `dispatch!`, and the caller guarantees the blocks.
@@ -375,10 +378,10 @@ impl Kernel {
         match self.0 {
             // SAFETY: As in `dispatch!`.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
-            KernelId::Avx512 if inlined::AVX512 => unsafe { inlined::contains_each_avx512(blocks, hash, k) },
+            KernelId::Avx512 if inlined::AVX512 => unsafe { inlined::contains_each_avx512(blocks, hash, k.into()) },
             // SAFETY: As above.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
-            KernelId::Avx2 if inlined::AVX2 => unsafe { inlined::contains_each_avx2(blocks, hash, k) },
+            KernelId::Avx2 if inlined::AVX2 => unsafe { inlined::contains_each_avx2(blocks, hash, k.into()) },
             _ => {
                 let [a, b, c, d] = blocks;
                 Self::contains_each_by_call(a, b, c, d, hash, k, self)
@@ -408,7 +411,7 @@ impl Kernel {
     #[inline]
     pub(crate) fn contains_shared(self, block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
         // SAFETY: The block is borrowed.
-        let answer = unsafe { self.contains_by_assembly((block.as_ptr().cast(), 1), hash, k) };
+        let answer = unsafe { self.contains_by_assembly((block.as_ptr().cast(), 1), hash, k.into()) };
         answer.unwrap_or_else(|| Self::contains_by_call(&bytemuck::cast(shared::load(block)), hash, k, self))
     }
 

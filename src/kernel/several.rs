@@ -24,6 +24,7 @@ pub(crate) struct Inlined {
     /// k, if there is one module. Filters for which it is equal can be asked with one mask.
     // Tried: compare k and the number of modules. `which_contain` runs up to 1.09 times as long.
     pub(crate) one_module_k: Option<ProbeCount>,
+    pub(crate) constants: &'static super::inlined::Constants,
 }
 
 impl Inlined {
@@ -33,7 +34,15 @@ impl Inlined {
             one_module: only_if(n_blocks == module_blocks),
             two_modules: only_if(n_blocks == 2 * module_blocks),
             one_module_k: (n_blocks == module_blocks).then_some(k),
+            constants: super::Probes::from(k).constants,
         }
+    }
+}
+
+impl Inlined {
+    #[inline(always)]
+    pub(crate) fn probes(self, k: ProbeCount) -> super::Probes {
+        super::Probes { k, constants: self.constants }
     }
 }
 
@@ -112,9 +121,9 @@ impl Kernel {
         if let Some((first, second)) = blocks.split_at_mut_checked(module_blocks)
             && second.len() == module_blocks
             && let (Some(first), Some(second)) = (BlockSliceMut::new(first), BlockSliceMut::new(second))
-            && let Some(changed) = kernel.insert_by_assembly(first, hash, k)
+            && let Some(changed) = kernel.insert_by_assembly(first, hash, k.into())
         {
-            return changed | (kernel.insert_by_assembly(second, hash_of_next(hash), k) == Some(true));
+            return changed | (kernel.insert_by_assembly(second, hash_of_next(hash), k.into()) == Some(true));
         }
         Self::insert_into_any_modules(blocks, module_blocks, hash, k, kernel)
     }
