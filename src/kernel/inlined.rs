@@ -204,17 +204,17 @@ macro_rules! lines {
     (insert avx2) => {
         "vmovdqu ymm2, [{blocks} + {answer}]
         vmovdqu ymm3, [{blocks} + {answer} + 32]
-        vpor ymm4, ymm2, ymm0
-        vpor ymm5, ymm3, ymm1
-        vmovdqu [{blocks} + {answer}], ymm4
-        vmovdqu [{blocks} + {answer} + 32], ymm5
-        vpandn ymm0, ymm2, ymm0
-        vpandn ymm1, ymm3, ymm1
-        vpor ymm0, ymm0, ymm1
-        xor {answer:e}, {answer:e}
-        vptest ymm0, ymm0
-        setne {answer:l}"
+        vpor ymm0, ymm2, ymm0
+        vpor ymm1, ymm3, ymm1
+        vmovdqu [{blocks} + {answer}], ymm0
+        vmovdqu [{blocks} + {answer} + 32], ymm1
+        vpcmpeqd ymm0, ymm0, ymm2
+        vpcmpeqd ymm1, ymm1, ymm3
+        vpand ymm0, ymm0, ymm1
+        vpmovmskb {answer:e}, ymm0"
     };
+    (unchanged avx512) => { 0 };
+    (unchanged avx2) => { 0xFFFF_FFFF };
     // `{answer}` = one bit for each of four blocks, the last one's lowest, set if the block has all bits of the mask.
     // Each test leaves its bit in the carry flag, and `adc` appends it.
     (test avx512) => {
@@ -473,7 +473,7 @@ macro_rules! insert {
                 options(nostack)
             ),
         };
-        changed != 0
+        changed != lines!(unchanged $isa)
     }};
 }
 
