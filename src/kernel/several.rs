@@ -49,8 +49,8 @@ impl Inlined {
 impl Kernel {
     /// Returns whether all modules have the key, whose hash in the first is given. Modules have `module_blocks` blocks
     /// each.
-    // Not inlined. The arguments are separate, so that they are in registers. Of two modules so little is kept across the
-    // first lookup that no register is saved.
+    // Not inlined. The arguments are separate, so that they are in registers. Both calls pass on all that they need in
+    // the same registers, so they become jumps, and a kernel without inlined code is called once.
     #[inline(never)]
     pub(crate) fn modules_contain(
         blocks: BlockSlice<'_>,
@@ -63,6 +63,17 @@ impl Kernel {
         if blocks.as_slice().len() == module_blocks {
             return kernel.contains_by_kernel(blocks, hash, k);
         }
+        Self::several_modules_contain(blocks, module_blocks, hash, k, kernel)
+    }
+
+    #[inline(never)]
+    fn several_modules_contain(
+        blocks: BlockSlice<'_>,
+        module_blocks: usize,
+        hash: u64,
+        k: ProbeCount,
+        kernel: Self,
+    ) -> bool {
         if blocks.as_slice().len() == 2 * module_blocks
             && let (first, Some(second)) = blocks.halves()
             && let Some(is_found) = kernel.contains_inlined(first, hash, k)
