@@ -9,6 +9,7 @@ use super::prefetch::{PREFETCHES, prefetch};
 use super::tables::first_word;
 use crate::blocks::{Block, BlockSlice, BlockSliceMut};
 use crate::mask::block_index;
+use crate::modules::hash_of_next;
 
 /// Hashes per iteration of a loop that inserts or writes bools. With one hash, the loop is so short that its speed
 /// depends on its address.
@@ -149,6 +150,51 @@ impl<const LINES: usize> Lookups for Batch<'_, LINES, WORD, [u8; WORD / 8]> {
                 *found = answers(words, tests);
             }
         }
+    }
+}
+
+/// Lookups in a further module, of the hashes that all modules before it have.
+pub(super) struct Found<'a, const PREFETCH: bool> {
+    pub(super) index: usize,
+    pub(super) hashes: &'a [u64],
+    pub(super) found: &'a mut [bool],
+}
+
+impl<const PREFETCH: bool> Lookups for Found<'_, PREFETCH> {
+    #[inline(always)]
+    fn run(self, blocks: BlockSlice<'_>, contains: impl Fn(&Block, u64) -> bool) {
+        const AHEAD: usize = 32;
+        let in_module = |&hash: &u64| (0..self.index).fold(hash, |hash, _| hash_of_next(hash));
+        let (groups, rest) = self.hashes.as_chunks::<8>();
+        let (found, found_rest) = self.found.as_chunks_mut::<8>();
+        let start_loading = |at: usize, found: &[[bool; 8]]| {
+            if PREFETCH && let (Some(hashes), Some(found)) = (groups.get(at), found.get(at)) {
+                each(found, |i| prefetch::<false>(blocks.block_of(in_module(&hashes[i]))));
+            }
+        };
+        (0..AHEAD).for_each(|at| start_loading(at, found));
+        for (at, hashes) in groups.iter().enumerate() {
+            start_loading(at + AHEAD, found);
+            let found = &mut found[at];
+            each(&{ *found }, |i| {
+                let hash = in_module(&hashes[i]);
+                found[i] = contains(blocks.block_of(hash), hash);
+            });
+        }
+        for (found, hash) in found_rest.iter_mut().zip(rest).filter(|(found, _)| **found) {
+            let hash = in_module(hash);
+            *found = contains(blocks.block_of(hash), hash);
+        }
+    }
+}
+
+/// Calls `work` with the index of each that is set.
+#[inline(always)]
+fn each(found: &[bool; 8], mut work: impl FnMut(usize)) {
+    let mut found = u64::from_le_bytes(found.map(u8::from));
+    while found != 0 {
+        work((found.trailing_zeros() / 8) as usize % 8);
+        found &= found - 1;
     }
 }
 

@@ -47,7 +47,7 @@ mod tables;
 pub(crate) use atomic::{insert_shared, set_shared};
 pub(crate) use bank::{ROWS, Square, prefetch as prefetch_rows};
 pub(crate) use batch::Changed;
-use batch::{Lookups, PAIR, WORD};
+use batch::{Found, Lookups, PAIR, WORD};
 use choice::Choice;
 pub(crate) use prefetch::{LARGE_INSERTS, LARGE_LOOKUPS, prefetch, with_later};
 pub(crate) use several::Inlined;
@@ -467,6 +467,22 @@ impl Kernel {
         }
         for (found, &hash) in found_odd.iter_mut().zip(odd) {
             *found = self.contains(blocks, hash, k);
+        }
+    }
+
+    /// [`contains`](Self::contains) for each hash that is `found`, in the block of its hash in module `index`.
+    fn confirm_batch(
+        self,
+        module: BlockSlice<'_>,
+        index: usize,
+        hashes: &[u64],
+        k: ProbeCount,
+        found: &mut [bool],
+    ) {
+        if module.as_slice().len() >= LARGE_LOOKUPS {
+            dispatch!(self, contains_batch(module, k, Found::<true> { index, hashes, found }));
+        } else {
+            dispatch!(self, contains_batch(module, k, Found::<false> { index, hashes, found }));
         }
     }
 

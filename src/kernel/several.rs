@@ -200,37 +200,9 @@ impl Kernel {
         k: ProbeCount,
         found: &mut [bool],
     ) {
-        let Modules { blocks, module_blocks } = modules;
-        if modules.is_one() {
-            return self.contains_batch(blocks, hashes, k, found);
-        }
-        if hashes.len() < SHORT {
-            for (found, &hash) in found.iter_mut().zip(hashes) {
-                *found = Self::modules_contain(blocks, module_blocks, hash, k, self);
-            }
-            return;
-        }
-        // The hashes that all modules so far have, their places in the chunk, and a module's answers.
-        let (mut left, mut places, mut answers) = ([0; CHUNK], [0_u16; CHUNK], [false; CHUNK]);
-        for (hashes, found) in hashes.chunks(CHUNK).zip(found.chunks_mut(CHUNK)) {
-            self.contains_batch(modules.first(), hashes, k, found);
-            let mut n_left = 0;
-            for (place, (&hash, &found)) in hashes.iter().zip(&*found).enumerate() {
-                // Without a branch, which would be mispredicted where present and absent keys are mixed.
-                (left[n_left], places[n_left]) = (hash, place as u16);
-                n_left += usize::from(found);
-            }
-            for module in modules.iter().skip(1) {
-                left[..n_left].iter_mut().for_each(|hash| *hash = hash_of_next(*hash));
-                let answers = &mut answers[..n_left];
-                self.contains_batch(module, &left[..n_left], k, answers);
-                n_left = 0;
-                for (at, &answer) in answers.iter().enumerate() {
-                    found[usize::from(places[at])] = answer;
-                    (left[n_left], places[n_left]) = (left[at], places[at]);
-                    n_left += usize::from(answer);
-                }
-            }
+        self.contains_batch(modules.first(), hashes, k, found);
+        for (index, module) in modules.iter().enumerate().skip(1) {
+            self.confirm_batch(module, index, hashes, k, found);
         }
     }
 }
