@@ -4,7 +4,7 @@
 //! inlined into that function with the closure, so it is compiled for the kernel's instructions.
 #![forbid(unsafe_code)]
 
-use super::prefetch::{PREFETCHES, prefetch};
+use super::prefetch::{PREFETCHES, large, prefetch};
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 use super::tables::first_word;
 use crate::blocks::{Block, BlockSlice, BlockSliceMut};
@@ -72,7 +72,7 @@ impl<'a, const LINES: usize, const N: usize> Groups<'a, LINES, N> {
 /// Groups of hashes, and what is found for each.
 pub(super) struct Batch<'a, const LINES: usize, const N: usize, A>(Groups<'a, LINES, N>, &'a mut [A]);
 
-/// The hashes in two parts. A loop over the first part, which only filters of `large` blocks or more have, prefetches the
+/// The hashes in two parts. A loop over the first part, which only [`large`] filters have, prefetches the
 /// blocks of the hashes that are [`DISTANCE`] later. This function prefetches the blocks of the first [`DISTANCE`] hashes,
 /// or of all if they are fewer, which halves the time of a batch of 64 in 16 MiB (Zen 5).
 #[inline]
@@ -80,10 +80,9 @@ pub(super) fn split<'a, const LINES: usize, const N: usize, A>(
     blocks: BlockSlice<'_>,
     hashes: &'a [[u64; N]],
     found: &'a mut [A],
-    large: usize,
 ) -> (Option<Batch<'a, LINES, N, A>>, Batch<'a, 0, N, A>) {
     let (start, n_blocks) = (blocks.as_slice().as_ptr(), blocks.as_slice().len());
-    let is_large = PREFETCHES && n_blocks >= large;
+    let is_large = PREFETCHES && n_blocks >= large();
     let later = match hashes.as_flattened().get(DISTANCE..) {
         Some(later) if is_large => later.as_chunks().0,
         _ => &[],

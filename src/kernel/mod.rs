@@ -49,7 +49,7 @@ pub(crate) use bank::{ROWS, Square, prefetch as prefetch_rows};
 pub(crate) use batch::Changed;
 use batch::{Found, Lookups, PAIR, WORD};
 use choice::Choice;
-pub(crate) use prefetch::{LARGE_INSERTS, LARGE_LOOKUPS, prefetch, with_later};
+pub(crate) use prefetch::{large, prefetch, with_later};
 pub(crate) use several::Inlined;
 pub(crate) use inlined::Probes;
 pub(crate) use tables::for_each_probe;
@@ -440,7 +440,7 @@ impl Kernel {
         let (pairs, odd) = hashes.as_chunks();
         let (changed, changed_odd) = changed.as_chunks_mut::<PAIR>();
         // Owned blocks do not straddle two cache lines.
-        let (early, late) = batch::split::<1, _, _>(blocks.as_slice(), pairs, changed, LARGE_INSERTS);
+        let (early, late) = batch::split::<1, _, _>(blocks.as_slice(), pairs, changed);
         if let Some(early) = early {
             dispatch!(self, insert_batch(blocks.reborrow(), k, early));
         }
@@ -461,9 +461,9 @@ impl Kernel {
         let (pairs, odd) = hashes.as_chunks::<PAIR>();
         let (found, found_odd) = found.as_chunks_mut::<PAIR>();
         if prefetch::straddle(blocks) {
-            self.look_up(blocks, k, batch::split::<2, _, _>(blocks, pairs, found, LARGE_LOOKUPS));
+            self.look_up(blocks, k, batch::split::<2, _, _>(blocks, pairs, found));
         } else {
-            self.look_up(blocks, k, batch::split::<1, _, _>(blocks, pairs, found, LARGE_LOOKUPS));
+            self.look_up(blocks, k, batch::split::<1, _, _>(blocks, pairs, found));
         }
         for (found, &hash) in found_odd.iter_mut().zip(odd) {
             *found = self.contains(blocks, hash, k);
@@ -479,7 +479,7 @@ impl Kernel {
         k: ProbeCount,
         found: &mut [bool],
     ) {
-        if module.as_slice().len() >= LARGE_LOOKUPS {
+        if module.as_slice().len() >= large() {
             dispatch!(self, contains_batch(module, k, Found::<true> { index, hashes, found }));
         } else {
             dispatch!(self, contains_batch(module, k, Found::<false> { index, hashes, found }));
@@ -499,9 +499,9 @@ impl Kernel {
         let (found, found_rest) = found.split_at_mut(WORD / 8 * words.len());
         let found = found.as_chunks_mut::<{ WORD / 8 }>().0;
         if prefetch::straddle(blocks) {
-            self.look_up(blocks, k, batch::split::<2, _, _>(blocks, words, found, LARGE_LOOKUPS));
+            self.look_up(blocks, k, batch::split::<2, _, _>(blocks, words, found));
         } else {
-            self.look_up(blocks, k, batch::split::<1, _, _>(blocks, words, found, LARGE_LOOKUPS));
+            self.look_up(blocks, k, batch::split::<1, _, _>(blocks, words, found));
         }
         bitmap::write(rest, found_rest, |hash| self.contains(blocks, hash, k));
     }

@@ -11,7 +11,7 @@ use crate::memory::{OutOfMemory, or_abort};
 /// Whether batches prefetch in this filter. They do from 768 KiB on, a quarter of the size of a single filter, because
 /// all filters share the caches.
 fn is_large(filter: &BloomFilter) -> bool {
-    filter.n_blocks() >= kernel::LARGE_LOOKUPS / 4
+    filter.n_blocks() >= kernel::large() / 4
 }
 
 /// Keys of a batch whose answers are held at a time, on the stack.
