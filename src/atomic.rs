@@ -7,7 +7,7 @@ use core::{fmt, iter};
 
 use xxhash_rust::xxh64::Xxh64;
 
-use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, Blocks, SharedBlock, SharedBlocks};
+use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, Blocks, SharedBlocks, SharedSlice};
 use crate::error::Error;
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
@@ -90,28 +90,30 @@ impl AtomicBloomFilter {
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> bool {
         match self.inlined.one_module_k {
-            Some(k) => kernel::insert_shared(self.blocks.block_of(hash), hash, k),
+            Some(k) => kernel::insert_shared(self.blocks.as_slice().block_of(hash), hash, k),
             None => self.insert_into_modules(hash),
         }
     }
 
     #[inline(never)]
     fn insert_into_modules(&self, hash: u64) -> bool {
-        let insert = |(block, hash)| kernel::insert_shared(block, hash, self.k);
-        Self::blocks_of(self.blocks.as_slice(), self.blocks.module_blocks(), hash)
-            .fold(false, |changed, in_module| changed | insert(in_module))
+        Self::modules_of(self.blocks.as_slice(), self.blocks.module_blocks(), hash).fold(
+            false,
+            |changed, (module, hash)| changed | kernel::insert_shared(module.block_of(hash), hash, self.k),
+        )
     }
 
-    /// The block of a key in each module, and its hash there.
+    /// The modules, and a key's hash in each.
     #[inline]
-    fn blocks_of(
-        mut rest: &[SharedBlock],
+    fn modules_of(
+        blocks: SharedSlice<'_>,
         module_blocks: usize,
         mut hash: u64,
-    ) -> impl Iterator<Item = (&SharedBlock, u64)> {
+    ) -> impl Iterator<Item = (SharedSlice<'_>, u64)> {
+        let mut rest = blocks.as_slice();
         iter::from_fn(move || {
             let (module, others) = rest.split_at_checked(module_blocks)?;
-            let in_module = (module.get(block_index(hash, module.len()))?, hash);
+            let in_module = (SharedSlice::new(module)?, hash);
             (rest, hash) = (others, hash_of_next(hash));
             Some(in_module)
         })
@@ -119,7 +121,7 @@ impl AtomicBloomFilter {
 
     /// Inserts many keys by hash, faster than one by one if the filter is larger than the caches.
     pub fn insert_batch(&self, hashes: &[u64]) {
-        for (hash, later) in kernel::with_later(hashes) {
+        for (hash, later) in kernel::with_later::<16>(hashes) {
             later.into_iter().for_each(|later| self.prefetch(later));
             self.insert_hash(hash);
         }
@@ -140,7 +142,7 @@ impl AtomicBloomFilter {
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
         match self.inlined.one_module_k {
-            Some(k) => self.kernel.contains_shared(self.blocks.block_of(hash), hash, k),
+            Some(k) => self.kernel.contains_shared(self.blocks.as_slice(), hash, k),
             None => {
                 let Self { ref blocks, k, kernel, .. } = *self;
                 Self::modules_contain(blocks.as_slice(), blocks.module_blocks(), hash, k, kernel)
@@ -150,14 +152,13 @@ impl AtomicBloomFilter {
 
     #[inline(never)]
     fn modules_contain(
-        blocks: &[SharedBlock],
+        blocks: SharedSlice<'_>,
         module_blocks: usize,
         hash: u64,
         k: ProbeCount,
         kernel: Kernel,
     ) -> bool {
-        let mut blocks = Self::blocks_of(blocks, module_blocks, hash);
-        blocks.all(|(block, hash)| kernel.contains_shared(block, hash, k))
+        Self::modules_of(blocks, module_blocks, hash).all(|(module, hash)| kernel.contains_shared(module, hash, k))
     }
 
     /// Looks up many keys by hash, and sets `found[i]` to whether the key of `hashes[i]` is possibly present.
@@ -167,8 +168,21 @@ impl AtomicBloomFilter {
     /// If the slices differ in length.
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
-        for ((hash, later), found) in kernel::with_later(hashes).zip(found) {
-            later.into_iter().for_each(|later| self.prefetch(later));
+        // As far ahead as the batches of a `BloomFilter`, because an absent key mostly has one line.
+        const AHEAD: usize = 96;
+        let later = match hashes.get(AHEAD..) {
+            Some(later) if self.blocks.as_slice().as_slice().len() >= kernel::large() => later,
+            _ => &[],
+        };
+        if !later.is_empty() {
+            hashes[..AHEAD].iter().for_each(|&hash| self.prefetch(hash));
+        }
+        let (found, found_late) = found.split_at_mut(later.len());
+        for ((&hash, &later), found) in hashes.iter().zip(later).zip(found) {
+            self.prefetch(later);
+            *found = self.contains_hash(hash);
+        }
+        for (&hash, found) in hashes[later.len()..].iter().zip(found_late) {
             *found = self.contains_hash(hash);
         }
     }
@@ -176,7 +190,7 @@ impl AtomicBloomFilter {
     /// Starts loading the cache line of a hash in the first module. See [`BloomFilter::prefetch`].
     #[inline]
     pub fn prefetch(&self, hash: u64) {
-        let first = self.blocks.as_slice().as_ptr();
+        let first = self.blocks.as_slice().as_slice().as_ptr();
         kernel::prefetch::<false>(first.wrapping_add(block_index(hash, self.blocks.module_blocks())).cast());
     }
 
@@ -191,7 +205,7 @@ impl AtomicBloomFilter {
         let other = other.into();
         let repeats = repeats(self.sizing(), self.seed, &other)?;
         other.lanes.with_blocks(|theirs| {
-            for (ours, theirs) in self.blocks.as_slice().chunks_exact(repeats).zip(theirs.blocks.as_slice()) {
+            for (ours, theirs) in self.blocks.as_slice().as_slice().chunks_exact(repeats).zip(theirs.blocks.as_slice()) {
                 ours.iter().for_each(|ours| kernel::set_shared(ours, theirs));
             }
         });
@@ -218,7 +232,7 @@ impl AtomicBloomFilter {
     /// The filter's size: its blocks of all modules, its modules and k.
     #[doc(alias("k", "n_blocks", "n_modules", "byte_len"))]
     pub fn sizing(&self) -> Sizing {
-        let n_blocks = self.blocks.as_slice().len();
+        let n_blocks = self.blocks.as_slice().as_slice().len();
         Sizing { n_blocks, n_modules: n_blocks / self.blocks.module_blocks(), k: self.k }
     }
 
@@ -230,7 +244,7 @@ impl AtomicBloomFilter {
 
     /// Copies the blocks to `scratch` if they are so few that they may share lanes, as in a short filter.
     fn few<'r>(&self, scratch: &'r mut [Block; MOST_LANES]) -> Option<Modules<'r>> {
-        let copies = scratch.get_mut(..self.blocks.as_slice().len())?;
+        let copies = scratch.get_mut(..self.blocks.as_slice().as_slice().len())?;
         self.blocks.copy_to(0, copies);
         Some(Modules { blocks: BlockSlice::new(copies)?, module_blocks: self.blocks.module_blocks() })
     }

@@ -273,25 +273,45 @@ impl SharedBlocks {
 
     /// Copies the blocks from `start` on. Each lane is read at some time during the call.
     pub(crate) fn copy_to(&self, start: usize, copies: &mut [Block]) {
-        for (copy, block) in copies.iter_mut().zip(&self.as_slice()[start..]) {
+        for (copy, block) in copies.iter_mut().zip(&self.as_slice().0[start..]) {
             *copy = bytemuck::cast(block.each_ref().map(|lane| lane.load(Ordering::Relaxed)));
         }
     }
 
     #[inline]
-    pub(crate) fn as_slice(&self) -> &[SharedBlock] {
+    pub(crate) fn as_slice(&self) -> SharedSlice<'_> {
         const { assert!(size_of::<SharedBlock>() == BLOCK_BYTES) };
         // SAFETY: `zeroed` made n_blocks blocks from `start` on, zeroed, owned by `self` and aligned to 64. While they
         // are shared, this is the only access to them, so all reads and writes of them are atomic, except the loads of
         // the kernels' assembly, which stand for relaxed loads (`kernel/inlined.rs`).
-        unsafe { core::slice::from_raw_parts(self.0.start.as_ptr().cast(), self.0.n_blocks) }
+        SharedSlice(unsafe { core::slice::from_raw_parts(self.0.start.as_ptr().cast(), self.0.n_blocks) })
+    }
+}
+
+/// Borrowed blocks that several threads may change at once, at least one.
+#[cfg(target_has_atomic = "64")]
+#[derive(Clone, Copy)]
+pub(crate) struct SharedSlice<'a>(&'a [SharedBlock]);
+
+#[cfg(target_has_atomic = "64")]
+impl<'a> SharedSlice<'a> {
+    /// `None` for an empty slice.
+    #[inline]
+    pub(crate) fn new(blocks: &'a [SharedBlock]) -> Option<Self> {
+        (!blocks.is_empty()).then_some(Self(blocks))
     }
 
     #[inline]
-    pub(crate) fn block_of(&self, hash: u64) -> &SharedBlock {
-        let index = block_index(hash, self.0.n_blocks);
-        // SAFETY: `block_index` is (hash × n) >> 64, below n for every hash when n ≥ 1, and `zeroed` refuses 0.
-        unsafe { self.as_slice().get_unchecked(index) }
+    pub(crate) fn as_slice(self) -> &'a [SharedBlock] {
+        self.0
+    }
+
+    #[inline]
+    pub(crate) fn block_of(self, hash: u64) -> &'a SharedBlock {
+        let index = block_index(hash, self.0.len());
+        // SAFETY: `block_index` is (hash × n) >> 64, below n for every hash when n ≥ 1, and neither `new` nor
+        // `SharedBlocks` makes an empty slice.
+        unsafe { self.0.get_unchecked(index) }
     }
 }
 

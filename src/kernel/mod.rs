@@ -11,7 +11,7 @@ use core::sync::atomic::AtomicU8;
 
 use crate::bitmap;
 #[cfg(target_has_atomic = "64")]
-use crate::blocks::SharedBlock;
+use crate::blocks::SharedSlice;
 use crate::blocks::{Block, BlockSlice, BlockSliceMut};
 use crate::detect;
 use crate::lanes::ShortLanes;
@@ -323,8 +323,9 @@ impl Kernel {
     /// Like `contains_each_by_call`.
     #[cfg(target_has_atomic = "64")]
     #[inline(never)]
-    fn contains_by_call(block: &Block, hash: u64, k: ProbeCount, kernel: Self) -> bool {
-        dispatch!(kernel, contains(block, hash, k))
+    fn contains_by_call(blocks: SharedSlice<'_>, hash: u64, k: ProbeCount, kernel: Self) -> bool {
+        let copy = bytemuck::cast(shared::load(blocks.block_of(hash)));
+        dispatch!(kernel, contains(&copy, hash, k))
     }
 
     /// [`contains`](Self::contains) in a short filter, whose blocks are not always contiguous.
@@ -405,14 +406,15 @@ impl Kernel {
         contains(a) << 3 | contains(b) << 2 | contains(c) << 1 | contains(d)
     }
 
-    /// [`contains`](Self::contains) in a block that other threads may change at the same time. Reads each lane by a
-    /// relaxed load, or all lanes by assembly that stands for these loads, as `inlined` explains.
+    /// [`contains`](Self::contains) in blocks that other threads may change at the same time. Reads each lane by a relaxed
+    /// load, or all lanes by assembly that stands for these loads, as `inlined` explains.
     #[cfg(target_has_atomic = "64")]
-    #[inline]
-    pub(crate) fn contains_shared(self, block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
-        // SAFETY: The block is borrowed.
-        let answer = unsafe { self.contains_by_assembly((block.as_ptr().cast(), 1), hash, k.into()) };
-        answer.unwrap_or_else(|| Self::contains_by_call(&bytemuck::cast(shared::load(block)), hash, k, self))
+    #[inline(always)]
+    pub(crate) fn contains_shared(self, blocks: SharedSlice<'_>, hash: u64, k: ProbeCount) -> bool {
+        let all = (blocks.as_slice().as_ptr().cast(), blocks.as_slice().len());
+        // SAFETY: The blocks are borrowed, and at least one.
+        let answer = unsafe { self.contains_by_assembly(all, hash, k.into()) };
+        answer.unwrap_or_else(|| Self::contains_by_call(blocks, hash, k, self))
     }
 
     /// Sets bit `s % 64` of `found[s / 64]` if slot s of a bank possibly has the hash, whose region is given. Finds as

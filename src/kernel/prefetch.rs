@@ -39,11 +39,9 @@ pub(crate) fn prefetch<const STRADDLE: bool>(block: *const Block) {
     }
 }
 
-/// Each hash, and the later hash whose lines to prefetch before the hash is looked up. For filters with several lines
-/// per key, where distances from 16 to 128 perform alike.
+/// Each hash, and the hash `AHEAD` later, whose lines to prefetch before the hash is inserted.
 #[inline]
-pub(crate) fn with_later(hashes: &[u64]) -> impl Iterator<Item = (u64, Option<u64>)> {
-    const AHEAD: usize = 16;
+pub(crate) fn with_later<const AHEAD: usize>(hashes: &[u64]) -> impl Iterator<Item = (u64, Option<u64>)> {
     hashes.iter().enumerate().map(|(i, &hash)| (hash, hashes.get(i + AHEAD).copied()))
 }
 

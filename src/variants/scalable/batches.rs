@@ -61,7 +61,7 @@ impl ScalableBloomFilter {
                 _ => 0,
             };
             let (now, rest) = hashes[n_added..].split_at(one_by_one);
-            for (hash, later) in kernel::with_later(now) {
+            for (hash, later) in kernel::with_later::<LAG>(now) {
                 later.into_iter().for_each(|later| self.prefetch_large(later));
                 each(self.add(hash)?);
             }
@@ -85,7 +85,7 @@ impl ScalableBloomFilter {
         }
         // For each key, first the answers of the first modules, later 1 if the key is new, else 0.
         let mut is_new = [0; CHUNK];
-        let mut ahead = kernel::with_later(hashes).zip(0..n);
+        let mut ahead = kernel::with_later::<LAG>(hashes).zip(0..n);
         for at in 0..n + LAG {
             if let Some(((hash, later), at)) = ahead.next() {
                 later.into_iter().for_each(|later| self.prefetch_large(later));
@@ -114,13 +114,17 @@ impl ScalableBloomFilter {
     /// If the slices differ in length.
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
-        if !self.filters.iter().any(is_large) {
-            found.iter_mut().zip(hashes).for_each(|(found, &hash)| *found = self.contains_hash(hash));
-            return;
+        if let [only] = &self.filters[..] {
+            return only.contains_batch(hashes, found);
         }
-        for ((hash, later), found) in kernel::with_later(hashes).zip(found) {
-            later.into_iter().for_each(|later| self.prefetch_large(later));
-            *found = self.contains_hash(hash);
+        let mut in_filter = [false; CHUNK];
+        for (hashes, found) in hashes.chunks(CHUNK).zip(found.chunks_mut(CHUNK)) {
+            let in_filter = &mut in_filter[..hashes.len()];
+            found.fill(false);
+            for filter in &self.filters {
+                filter.contains_batch(hashes, in_filter);
+                found.iter_mut().zip(&*in_filter).for_each(|(found, in_filter)| *found |= in_filter);
+            }
         }
     }
 
