@@ -51,7 +51,6 @@ use batch::{Found, Lookups, PAIR, WORD};
 use choice::Choice;
 pub(crate) use prefetch::{large, prefetch, with_later};
 pub(crate) use several::Inlined;
-pub(crate) use inlined::Probes;
 pub(crate) use tables::for_each_probe;
 
 /// An implementation of inserts and lookups that this CPU can run. All kernels set and test the same bits, and differ
@@ -165,6 +164,34 @@ kernels! {
     Neon, neon, "neon", true, true;
     Portable, portable, "portable", true, Self::ALL.len() == 2;
     Reference, reference, "reference", true, false;
+}
+
+/// k, and the assembly's constants for it.
+#[derive(Clone, Copy)]
+pub(crate) struct Probes {
+    k: ProbeCount,
+    constants: Constants,
+}
+
+impl From<ProbeCount> for Probes {
+    #[inline(always)]
+    fn from(k: ProbeCount) -> Self {
+        Self { k, constants: Constants::of(k) }
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
+use inlined::Constants;
+
+#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64")))]
+#[derive(Clone, Copy)]
+struct Constants;
+
+#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64")))]
+impl Constants {
+    fn of(_k: ProbeCount) -> Self {
+        Self
+    }
 }
 
 /// Whether a kernel that is compiled in looks up by compiled code, not by the assembly of `inlined`. In a loop,

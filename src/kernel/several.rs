@@ -1,7 +1,7 @@
 //! Inserts and lookups in filters of several modules, of which callers inline only what most keys need.
 #![forbid(unsafe_code)]
 
-use super::{Changed, Kernel, KernelId};
+use super::{Changed, Constants, Kernel, KernelId, Probes};
 use crate::blocks::{Block, BlockSlice, BlockSliceMut};
 use crate::mask::ProbeCount;
 use crate::modules::{Modules, hash_of_next};
@@ -24,7 +24,8 @@ pub(crate) struct Inlined {
     /// k, if there is one module. Filters for which it is equal can be asked with one mask.
     // Tried: compare k and the number of modules. `which_contain` runs up to 1.09 times as long.
     pub(crate) one_module_k: Option<ProbeCount>,
-    pub(crate) constants: &'static super::inlined::Constants,
+    /// Kept, because its address would cost a lookup by a call four instructions.
+    constants: Constants,
 }
 
 impl Inlined {
@@ -34,15 +35,15 @@ impl Inlined {
             one_module: only_if(n_blocks == module_blocks),
             two_modules: only_if(n_blocks == 2 * module_blocks),
             one_module_k: (n_blocks == module_blocks).then_some(k),
-            constants: super::Probes::from(k).constants,
+            constants: Constants::of(k),
         }
     }
 }
 
 impl Inlined {
     #[inline(always)]
-    pub(crate) fn probes(self, k: ProbeCount) -> super::Probes {
-        super::Probes { k, constants: self.constants }
+    pub(crate) fn probes(self, k: ProbeCount) -> Probes {
+        Probes { k, constants: self.constants }
     }
 }
 
