@@ -470,7 +470,7 @@ macro_rules! insert {
                 options(nostack)
             ),
         };
-        changed != lines!(unchanged $isa)
+        changed as u32 != lines!(unchanged $isa)
     }};
 }
 
@@ -570,7 +570,7 @@ mod tests {
             fn $name<const AVX512: bool>(
                 blocks: (*mut Block, usize),
                 hash: u64,
-                k: ProbeCount,
+                k: Probes,
                 vectors: [$numbers; $vectors],
                 masks: [u16; $masks],
             ) -> ([bool; 2], u64, [$numbers; $vectors], [u16; $masks]) {
@@ -626,7 +626,7 @@ mod tests {
     }
 
     /// Calls `each` with filters of k = 6 and k = 16, because k up to 8 and k above 8 have different assembly.
-    fn each_filter(mut each: impl FnMut((*mut Block, usize), u64, ProbeCount)) {
+    fn each_filter(mut each: impl FnMut((*mut Block, usize), u64, Probes)) {
         for k in [6, 16] {
             // As many blocks as an `AtomicBloomFilter` passes, and more.
             for n_blocks in [1, 100] {
@@ -634,7 +634,7 @@ mod tests {
                 each(
                     (blocks.as_mut_slice().as_mut_ptr(), n_blocks),
                     mix(k.into()),
-                    ProbeCount::new(k).unwrap(),
+                    ProbeCount::new(k).unwrap().into(),
                 );
             }
         }
@@ -661,7 +661,7 @@ mod tests {
             each_filter(|blocks, hash, k| {
                 // SAFETY: The CPU has AVX-512 and BMI2, and so AVX2.
                 let kept = unsafe { kernel(blocks, hash, k, vectors, masks) };
-                assert_eq!(kept, ([true; 2], 0b1010, vectors, masks), "k = {}", k.get());
+                assert_eq!(kept, ([true; 2], 0b1010, vectors, masks), "k = {}", k.k.get());
             });
         }
     }
@@ -675,7 +675,7 @@ mod tests {
         each_filter(|blocks, hash, k| {
             // SAFETY: The CPU has AVX2 and BMI2.
             let kept = unsafe { in_avx2_code::<false>(blocks, hash, k, vectors, []) };
-            assert_eq!(kept, ([true; 2], 0b1010, vectors, []), "k = {}", k.get());
+            assert_eq!(kept, ([true; 2], 0b1010, vectors, []), "k = {}", k.k.get());
         });
     }
 }
