@@ -97,10 +97,10 @@ impl AtomicBloomFilter {
 
     #[inline(never)]
     fn insert_into_modules(&self, hash: u64) -> bool {
-        Self::modules_of(self.blocks.as_slice(), self.blocks.module_blocks(), hash).fold(
-            false,
-            |changed, (module, hash)| changed | kernel::insert_shared(module.block_of(hash), hash, self.k),
-        )
+        Self::modules_of(self.blocks.as_slice(), self.blocks.module_blocks(), hash)
+            .fold(false, |changed, (module, hash)| {
+                changed | kernel::insert_shared(module.block_of(hash), hash, self.k)
+            })
     }
 
     /// The modules, and a key's hash in each.
@@ -158,7 +158,8 @@ impl AtomicBloomFilter {
         k: ProbeCount,
         kernel: Kernel,
     ) -> bool {
-        Self::modules_of(blocks, module_blocks, hash).all(|(module, hash)| kernel.contains_shared(module, hash, k))
+        Self::modules_of(blocks, module_blocks, hash)
+            .all(|(module, hash)| kernel.contains_shared(module, hash, k))
     }
 
     /// Looks up many keys by hash, and sets `found[i]` to whether the key of `hashes[i]` is possibly present.
@@ -205,7 +206,9 @@ impl AtomicBloomFilter {
         let other = other.into();
         let repeats = repeats(self.sizing(), self.seed, &other)?;
         other.lanes.with_blocks(|theirs| {
-            for (ours, theirs) in self.blocks.as_slice().as_slice().chunks_exact(repeats).zip(theirs.blocks.as_slice()) {
+            for (ours, theirs) in
+                self.blocks.as_slice().as_slice().chunks_exact(repeats).zip(theirs.blocks.as_slice())
+            {
                 ours.iter().for_each(|ours| kernel::set_shared(ours, theirs));
             }
         });

@@ -628,7 +628,7 @@ impl Eq for BloomFilter {}
 impl<K: Key> Extend<K> for BloomFilter {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         let (seed, keys) = (self.seed, keys.into_iter());
-        if self.n_blocks() >= kernel::large() && are_many(&keys) {
+        if (self.n_blocks() >= kernel::large() || self.kernel.is_called()) && are_many(&keys) {
             in_batches(keys.map(|key| seed.hash(key)), |hashes| self.insert_batch(hashes));
         } else {
             keys.for_each(|key| _ = self.insert(key));

@@ -152,48 +152,61 @@ impl<const LINES: usize> Lookups for Batch<'_, LINES, WORD, [u8; WORD / 8]> {
     }
 }
 
-/// Lookups in a further module, of the hashes that all modules before it have.
-pub(super) struct Found<'a, const PREFETCH: bool> {
+/// Lookups in a further module, the second if `index` is 1, of the hashes that are `found` in all modules before it.
+pub(super) struct Further<'a> {
     pub(super) index: usize,
     pub(super) hashes: &'a [u64],
     pub(super) found: &'a mut [bool],
 }
 
-impl<const PREFETCH: bool> Lookups for Found<'_, PREFETCH> {
+impl Lookups for Further<'_> {
     #[inline(always)]
     fn run(self, blocks: BlockSlice<'_>, contains: impl Fn(&Block, u64) -> bool) {
-        const AHEAD: usize = 32;
-        let in_module = |&hash: &u64| (0..self.index).fold(hash, |hash, _| hash_of_next(hash));
-        let (groups, rest) = self.hashes.as_chunks::<8>();
-        let (found, found_rest) = self.found.as_chunks_mut::<8>();
-        let start_loading = |at: usize, found: &[[bool; 8]]| {
-            if PREFETCH && let (Some(hashes), Some(found)) = (groups.get(at), found.get(at)) {
-                each(found, |i| prefetch::<false>(blocks.block_of(in_module(&hashes[i]))));
-            }
-        };
-        (0..AHEAD).for_each(|at| start_loading(at, found));
-        for (at, hashes) in groups.iter().enumerate() {
-            start_loading(at + AHEAD, found);
-            let found = &mut found[at];
-            each(&{ *found }, |i| {
-                let hash = in_module(&hashes[i]);
-                found[i] = contains(blocks.block_of(hash), hash);
-            });
-        }
-        for (found, hash) in found_rest.iter_mut().zip(rest).filter(|(found, _)| **found) {
+        let Self { index, hashes, found } = self;
+        let in_module = |hash: u64| (0..index).fold(hash, |hash, _| hash_of_next(hash));
+        let answer = |hash| {
             let hash = in_module(hash);
-            *found = contains(blocks.block_of(hash), hash);
+            contains(blocks.block_of(hash), hash)
+        };
+        let (eights, rest) = hashes.as_chunks::<8>();
+        let (found, found_rest) = found.as_chunks_mut::<8>();
+        if PREFETCHES && blocks.as_slice().len() >= large() {
+            let mut places = [0; 512];
+            for (hashes, found) in eights.chunks(64).zip(found.chunks_mut(64)) {
+                let (hashes, found) = (hashes.as_flattened(), found.as_flattened_mut());
+                let mut n = 0;
+                for (at, eight) in found.chunks(8).enumerate() {
+                    // Mostly all are absent.
+                    if eight == [false; 8] {
+                        continue;
+                    }
+                    for (i, found) in eight.iter().enumerate() {
+                        // Without a branch, which would be mispredicted where absent and present keys are mixed.
+                        places[n % 512] = (8 * at + i) as u16;
+                        n += usize::from(*found);
+                    }
+                }
+                let places = places[..n].iter().map(|&place| usize::from(place));
+                for place in places.clone() {
+                    prefetch::<true>(blocks.block_of(in_module(hashes[place])));
+                }
+                for place in places {
+                    found[place] = answer(hashes[place]);
+                }
+            }
+        } else {
+            for (hashes, found) in eights.iter().zip(found) {
+                let mut left = u64::from_le_bytes(found.map(u8::from));
+                while left != 0 {
+                    let i = (left.trailing_zeros() / 8) as usize;
+                    found[i] = answer(hashes[i]);
+                    left &= left - 1;
+                }
+            }
         }
-    }
-}
-
-/// Calls `work` with the index of each that is set.
-#[inline(always)]
-fn each(found: &[bool; 8], mut work: impl FnMut(usize)) {
-    let mut found = u64::from_le_bytes(found.map(u8::from));
-    while found != 0 {
-        work((found.trailing_zeros() / 8) as usize % 8);
-        found &= found - 1;
+        for (found, &hash) in found_rest.iter_mut().zip(rest) {
+            *found = *found && answer(hash);
+        }
     }
 }
 
