@@ -269,9 +269,9 @@ impl BloomFilter {
         }
         // The first of two modules decides for nearly all absent keys.
         if let Some(is_found) = inlined.two_modules.contains_inlined(first, hash, inlined.probes(k)) {
-            return is_found && Kernel::second_contains(all, hash, k, inlined.two_modules);
+            return is_found && Kernel::second_contains(k, hash, all, inlined.two_modules);
         }
-        Kernel::modules_contain(all, blocks.module_blocks(), hash, k, kernel)
+        Kernel::modules_contain(k, hash, all, blocks.module_blocks(), kernel)
     }
 
     /// Returns whether all modules but the first have the key, whose hash in the first is given.

@@ -127,7 +127,7 @@ impl<'a> BloomView<'a> {
         let in_two = |kernel: Kernel| {
             let (first, both, k) = compact::two_modules(bytes)?;
             let is_found = kernel.contains_inlined(first, hash, k)?;
-            Some(is_found && Kernel::second_contains(both, hash, k, kernel))
+            Some(is_found && Kernel::second_contains(k, hash, both, kernel))
         };
         Kernel::with_active(in_two).or_else(|| Self::any_compact_contains(bytes, hash).ok())
     }
@@ -305,9 +305,9 @@ impl<'a> BloomView<'a> {
                 }
                 let (first, _) = blocks.halves();
                 if let Some(is_found) = inlined.two_modules.contains_inlined(first, hash, inlined.probes(k)) {
-                    return is_found && Kernel::second_contains(blocks, hash, k, inlined.two_modules);
+                    return is_found && Kernel::second_contains(k, hash, blocks, inlined.two_modules);
                 }
-                Kernel::modules_contain(blocks, module_blocks, hash, k, kernel)
+                Kernel::modules_contain(k, hash, blocks, module_blocks, kernel)
             }
             Lanes::Short(short) => Kernel::contains_short(short, hash, self.k, self.kernel),
         }
@@ -375,7 +375,7 @@ impl<'a> BloomView<'a> {
     fn lanes_contain(lanes: Lanes<'_>, hash: u64, k: ProbeCount, kernel: Kernel) -> bool {
         match lanes {
             Lanes::Blocks(Modules { blocks, module_blocks }) => {
-                Kernel::modules_contain(blocks, module_blocks, hash, k, kernel)
+                Kernel::modules_contain(k, hash, blocks, module_blocks, kernel)
             }
             Lanes::Short(short) => Kernel::contains_short(short, hash, k, kernel),
         }

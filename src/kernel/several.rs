@@ -50,29 +50,29 @@ impl Inlined {
 impl Kernel {
     /// Returns whether all modules have the key, whose hash in the first is given. Modules have `module_blocks` blocks
     /// each.
-    // Not inlined. The arguments are separate, so that they are in registers. Both calls pass on all that they need in
-    // the same registers, so they become jumps, and a kernel without inlined code is called once.
+    // Not inlined. The arguments are separate, so that they are in registers. Both calls pass them on in the same registers,
+    // so they become jumps. The hash is second, because it comes to the callers in the second register.
     #[inline(never)]
     pub(crate) fn modules_contain(
+        k: ProbeCount,
+        hash: u64,
         blocks: BlockSlice<'_>,
         module_blocks: usize,
-        hash: u64,
-        k: ProbeCount,
         kernel: Self,
     ) -> bool {
         // One module, or the last one of several.
         if blocks.as_slice().len() == module_blocks {
             return kernel.contains_by_kernel(blocks, hash, k);
         }
-        Self::several_modules_contain(blocks, module_blocks, hash, k, kernel)
+        Self::several_modules_contain(k, hash, blocks, module_blocks, kernel)
     }
 
     #[inline(never)]
     fn several_modules_contain(
+        k: ProbeCount,
+        hash: u64,
         blocks: BlockSlice<'_>,
         module_blocks: usize,
-        hash: u64,
-        k: ProbeCount,
         kernel: Self,
     ) -> bool {
         if blocks.as_slice().len() == 2 * module_blocks
@@ -81,16 +81,16 @@ impl Kernel {
         {
             return is_found && kernel.contains_inlined(second, hash_of_next(hash), k) != Some(false);
         }
-        Self::any_modules_contain(blocks, module_blocks, hash, k, kernel)
+        Self::any_modules_contain(k, hash, blocks, module_blocks, kernel)
     }
 
     /// [`modules_contain`](Self::modules_contain) for any number of modules and any kernel.
     #[inline(never)]
     fn any_modules_contain(
+        k: ProbeCount,
+        mut hash: u64,
         blocks: BlockSlice<'_>,
         module_blocks: usize,
-        mut hash: u64,
-        k: ProbeCount,
         kernel: Self,
     ) -> bool {
         let mut rest = blocks.as_slice();
@@ -107,7 +107,7 @@ impl Kernel {
 
     /// Returns whether the second of two modules has the key, whose hash in the first is given.
     #[inline(never)]
-    pub(crate) fn second_contains(both: BlockSlice<'_>, hash: u64, k: ProbeCount, kernel: Self) -> bool {
+    pub(crate) fn second_contains(k: ProbeCount, hash: u64, both: BlockSlice<'_>, kernel: Self) -> bool {
         let (_, second) = both.halves();
         second.is_none_or(|second| kernel.contains(second, hash_of_next(hash), k))
     }
@@ -115,7 +115,7 @@ impl Kernel {
     /// Returns whether all modules but the first have the key, whose hash in the first is given.
     pub(crate) fn others_contain(self, modules: Modules<'_>, hash: u64, k: ProbeCount) -> bool {
         let contain =
-            |others| Self::modules_contain(others, modules.module_blocks, hash_of_next(hash), k, self);
+            |others| Self::modules_contain(k, hash_of_next(hash), others, modules.module_blocks, self);
         modules.others().is_none_or(contain)
     }
 
