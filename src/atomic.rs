@@ -97,10 +97,10 @@ impl AtomicBloomFilter {
 
     #[inline(never)]
     fn insert_into_modules(&self, hash: u64) -> bool {
-        Self::modules_of(self.blocks.as_slice(), self.blocks.module_blocks(), hash)
-            .fold(false, |changed, (module, hash)| {
-                changed | kernel::insert_shared(module.block_of(hash), hash, self.k)
-            })
+        let modules = Self::modules_of(self.blocks.as_slice(), self.blocks.module_blocks(), hash);
+        let insert =
+            |(module, hash): (SharedSlice<'_>, _)| kernel::insert_shared(module.block_of(hash), hash, self.k);
+        modules.fold(false, |changed, in_module| changed | insert(in_module))
     }
 
     /// The modules, and a key's hash in each.
@@ -169,15 +169,12 @@ impl AtomicBloomFilter {
     /// If the slices differ in length.
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
-        // As far ahead as the batches of a `BloomFilter`, because an absent key mostly has one line.
+        // As far ahead as in the batches of a `BloomFilter`, because an absent key mostly has one line. From twice the size
+        // on, because a prefetch adds more to this loop than to a kernel's.
         const AHEAD: usize = 96;
-        let later = match hashes.get(AHEAD..) {
-            Some(later) if self.blocks.as_slice().as_slice().len() >= kernel::large() => later,
-            _ => &[],
-        };
-        if !later.is_empty() {
-            hashes[..AHEAD].iter().for_each(|&hash| self.prefetch(hash));
-        }
+        let is_large = self.blocks.as_slice().as_slice().len() >= 2 * kernel::large();
+        let later = if is_large { hashes.get(AHEAD..).unwrap_or_default() } else { &[] };
+        hashes.iter().take(AHEAD * usize::from(is_large)).for_each(|&hash| self.prefetch(hash));
         let (found, found_late) = found.split_at_mut(later.len());
         for ((&hash, &later), found) in hashes.iter().zip(later).zip(found) {
             self.prefetch(later);

@@ -55,23 +55,42 @@ pub(crate) fn allowed(names: &'static [&'static str]) -> &'static [&'static str]
 
 /// Bytes of this core's L2 cache, at least 256 KiB and at most 2 MiB. 2 MiB where only the system knows.
 pub(crate) fn l2_cache() -> usize {
-    const MOST: u128 = 2 << 20;
     #[cfg(all(target_arch = "x86_64", not(any(target_env = "sgx", miri))))]
     // The leaves of Intel and of AMD, which describe a cache in the same form.
-    for leaf in [4, 0x8000_001D] {
-        for index in 0..4 {
-            // Safe in newer versions of Rust.
-            #[allow(unused_unsafe)]
-            // SAFETY: All x86-64 CPUs have this instruction. Only SGX enclaves forbid it. A CPU that lacks the leaf
-            // returns zeros or a different one, so a size may be wrong, which costs only speed.
-            let cache = unsafe { core::arch::x86_64::__cpuid_count(leaf, index) };
-            let (kind, level) = (cache.eax & 31, cache.eax >> 5 & 7);
-            if level == 2 && kind != 2 {
-                let lines = [cache.ebx >> 22, cache.ebx >> 12 & 0x3FF, cache.ebx & 0xFFF, cache.ecx];
-                let bytes = lines.iter().map(|&less_one| u128::from(less_one) + 1).product::<u128>();
-                return bytes.clamp(256 << 10, MOST) as usize;
-            }
+    for (leaf, index) in [4, 0x8000_001D].into_iter().flat_map(|leaf| (0..4).map(move |index| (leaf, index)))
+    {
+        // Safe in newer versions of Rust.
+        #[allow(unused_unsafe)]
+        // SAFETY: All x86-64 CPUs have this instruction. Only SGX enclaves forbid it. A CPU that lacks the leaf returns
+        // zeros or a different one, so a size may be wrong, which costs only speed.
+        let cache = unsafe { core::arch::x86_64::__cpuid_count(leaf, index) };
+        let (kind, level) = (cache.eax & 31, cache.eax >> 5 & 7);
+        if level == 2 && kind != 2 {
+            // Ways, partitions, bytes of a line, and sets, each less one.
+            let factors = [cache.ebx >> 22, cache.ebx >> 12 & 0x3FF, cache.ebx & 0xFFF, cache.ecx];
+            let bytes = factors.map(|less_one| u128::from(less_one) + 1).iter().product::<u128>();
+            return bytes.clamp(256 << 10, 2 << 20) as usize;
         }
     }
-    MOST as usize
+    2 << 20
+}
+
+#[cfg(all(test, feature = "std", target_os = "linux", target_arch = "x86_64", not(miri)))]
+mod tests {
+    use std::fs::read_to_string;
+    use std::vec::Vec;
+
+    #[test]
+    fn the_size_of_the_cache_is_what_the_system_says() {
+        // Cores may differ. An emulated CPU has caches of its own.
+        let caches = (0..1_024 * 4)
+            .map(|i| std::format!("/sys/devices/system/cpu/cpu{}/cache/index{}/", i / 4, i % 4));
+        let l2 =
+            caches.filter(|path| read_to_string(path.clone() + "level").is_ok_and(|level| level == "2\n"));
+        let kibibytes =
+            l2.map(|path| read_to_string(path + "size").unwrap().replace("K\n", "").parse().unwrap());
+        let sizes: Vec<usize> = kibibytes.map(|size: usize| (size << 10).clamp(256 << 10, 2 << 20)).collect();
+        let is_known = !sizes.is_empty() && std::env::var_os("EXPECT_KERNELS").is_none();
+        assert!(!is_known || sizes.contains(&super::l2_cache()), "{} of {sizes:?}", super::l2_cache());
+    }
 }

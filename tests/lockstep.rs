@@ -130,7 +130,7 @@ fn batches_of_any_length_are_answered_completely() {
     }
 }
 
-/// Batches pass to a module up to 1,024 hashes at a time, but shorter ones than 64 go one by one.
+/// Batches insert up to 1,024 hashes at a time into a module, but shorter ones than 64 one by one.
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn batches_of_any_length_are_answered_completely_in_several_modules() {
@@ -224,8 +224,8 @@ fn every_kernel_finds_the_repeats_in_one_block() {
     }
 }
 
-/// Batches on filters of 3 MiB and more run a separate loop, which prefetches 96 hashes ahead. Few cases, because
-/// each costs as much as all cases of a small filter.
+/// Batches on filters as large as the L2 cache, of at most 2 MiB, run a separate loop, which prefetches 96 hashes ahead.
+/// Few cases, because each costs as much as all cases of a small filter.
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn batches_of_any_length_are_answered_completely_in_large_filters() {
@@ -240,6 +240,34 @@ fn batches_of_any_length_are_answered_completely_in_large_filters() {
     ] {
         for &length in lengths {
             kernels_agree(&inserted[..length], &queried[..length], k, [n_modules, 50_000]);
+        }
+    }
+}
+
+/// A batch asks the second module only for keys that the first has, eight or 512 at a time. Here the first has all keys,
+/// the first 300 or none.
+#[test]
+#[cfg_attr(miri, ignore = "hours under miri")]
+fn batches_ask_the_second_module_for_what_the_first_has() {
+    let hashes: Vec<u64> = (0..1_100).map(mix).collect();
+    for module_blocks in [40, 50_000] {
+        let mut filter = common::of_modules(2, module_blocks, 6);
+        filter.insert_batch(&hashes[..300]);
+        for first in [Some(0xff), None, Some(0)] {
+            let mut bytes = filter.to_compact();
+            if let Some(byte) = first {
+                bytes[..64 * module_blocks].fill(byte);
+            }
+            for kernel in Kernel::available() {
+                let view = BloomView::from_compact(&bytes).unwrap().with_kernel(kernel);
+                for queried in [1, 7, 8, 9, 511, 512, 513, 1_100].map(|length| &hashes[1_100 - length..]) {
+                    let mut found = vec![true; queried.len()];
+                    view.contains_batch(queried, &mut found);
+                    let answers: Vec<_> = queried.iter().map(|&hash| view.contains_hash(hash)).collect();
+                    assert_eq!(found, answers, "{kernel}, {module_blocks} blocks, first {first:?}");
+                }
+                assert_eq!(hashes[..300].iter().all(|&hash| view.contains_hash(hash)), first != Some(0));
+            }
         }
     }
 }

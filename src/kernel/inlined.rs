@@ -41,7 +41,7 @@ pub(super) const AVX2: bool = !cfg!(any(miri, windows));
 /// The constants for one k. Aligned to 1024, so that their size is a power of two and the address of an
 /// entry takes few instructions.
 #[repr(C, align(1024))]
-struct OfOneK {
+pub(super) struct Constants {
     /// Where in a word the position of each lane's bit starts.
     positions: [u64; LANES],
     six_bits: [u64; 4],
@@ -57,9 +57,9 @@ struct OfOneK {
 }
 
 /// The entry of k is at k modulo 16.
-static CONSTANTS: [OfOneK; 2 * LANES] = {
+static CONSTANTS: [Constants; 2 * LANES] = {
     let mut all = [const {
-        OfOneK {
+        Constants {
             rows: [Row([0; LANES]); LANES],
             positions: POSITIONS,
             six_bits: [63; 4],
@@ -82,14 +82,10 @@ static CONSTANTS: [OfOneK; 2 * LANES] = {
     all
 };
 
-/// The constants for one k.
-#[derive(Clone, Copy)]
-pub(super) struct Constants(&'static OfOneK);
-
 impl Constants {
     #[inline(always)]
-    pub(super) fn of(k: ProbeCount) -> Self {
-        Self(&CONSTANTS[k.get() as usize % CONSTANTS.len()])
+    pub(super) fn of(k: ProbeCount) -> &'static Self {
+        &CONSTANTS[k.get() as usize % CONSTANTS.len()]
     }
 }
 
@@ -262,7 +258,7 @@ macro_rules! piece {
     (avx2, $arguments:tt, [$($line:expr),*], $($operand:tt)*) => {
         piece!(
             $arguments, [$($line,)* "vzeroupper"],
-            six_bits = const offset_of!(OfOneK, six_bits),
+            six_bits = const offset_of!(Constants, six_bits),
             out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
             out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
             out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
@@ -276,8 +272,8 @@ macro_rules! piece {
             $($line,)*
             inout("rdx") $hash => _,
             constants = in(reg) $constants,
-            factors = const offset_of!(OfOneK, factors),
-            positions = const offset_of!(OfOneK, positions),
+            factors = const offset_of!(Constants, factors),
+            positions = const offset_of!(Constants, positions),
             answer = out(reg) answer,
             $($operand)*
         );
@@ -330,7 +326,7 @@ macro_rules! in_blocks {
 pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k: Probes) -> bool {
     // Rotates each lane's bit to the lowest place. If it rotated a 1 to the bit instead, the test would read the block
     // from an indexed address, and Intel's cores split such an instruction in two.
-    let Probes { k, constants: Constants(constants) } = k;
+    let Probes { k, constants } = k;
     let missing = match k.get() {
         // SAFETY: The caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
         ..=8 => unsafe {
@@ -347,8 +343,8 @@ pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k
                     "kmovw {answer:e}, k1",
                     "and {answer:e}, [{constants} + 4 * rdx + {probed}]"
                 ],
-                ones = const offset_of!(OfOneK, ones),
-                probed = const offset_of!(OfOneK, probed),
+                ones = const offset_of!(Constants, ones),
+                probed = const offset_of!(Constants, probed),
                 options(readonly, nostack)
             )
         },
@@ -374,8 +370,8 @@ pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k
                     "vptestmq k1, zmm16, [{constants} + {ones}]{{1to8}}",
                     "kmovw {answer:e}, k1"
                 ],
-                ones = const offset_of!(OfOneK, ones),
-                rows = const offset_of!(OfOneK, rows),
+                ones = const offset_of!(Constants, ones),
+                rows = const offset_of!(Constants, rows),
                 options(readonly, nostack)
             )
         },
@@ -393,7 +389,7 @@ pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k
 pub(super) unsafe fn contains_avx2(blocks: (*const Block, usize), hash: u64, k: Probes) -> bool {
     // Shifts each lane's bit to the sign, by 63 minus its position, and collects the signs. Then `set` has a bit for
     // each lane whose probe is set, and for each lane that is not probed.
-    let Probes { k, constants: Constants(constants) } = k;
+    let Probes { k, constants } = k;
     let set = match k.get() {
         // SAFETY: The caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
         ..=8 => unsafe {
@@ -411,7 +407,7 @@ pub(super) unsafe fn contains_avx2(blocks: (*const Block, usize), hash: u64, k: 
                     "vmovmskps {answer:e}, ymm0",
                     "or {answer:e}, [{constants} + 4 * rdx + {ignored}]"
                 ],
-                ignored = const offset_of!(OfOneK, ignored),
+                ignored = const offset_of!(Constants, ignored),
                 options(readonly, nostack)
             )
         },
@@ -439,7 +435,7 @@ pub(super) unsafe fn contains_avx2(blocks: (*const Block, usize), hash: u64, k: 
                     "vmovmskps edx, ymm0",
                     "and {answer:e}, edx"
                 ],
-                ignored = const offset_of!(OfOneK, ignored),
+                ignored = const offset_of!(Constants, ignored),
                 options(readonly, nostack)
             )
         },
@@ -451,13 +447,13 @@ pub(super) unsafe fn contains_avx2(blocks: (*const Block, usize), hash: u64, k: 
 /// Sets all probes of the hash in its block, by the kernel `$isa`. Returns whether one of them was clear.
 macro_rules! insert {
     ($isa:tt, $blocks:expr, $hash:expr, $k:expr) => {{
-        let Probes { k, constants: Constants(constants) } = $k;
+        let Probes { k, constants } = $k;
         let changed = match k.get() {
             ..=8 => in_block!(
                 $isa,
                 ($blocks, $hash, constants),
                 [lines!(first_mask $isa), lines!(insert $isa)],
-                rows = const offset_of!(OfOneK, rows),
+                rows = const offset_of!(Constants, rows),
                 options(nostack)
             ),
             _ => in_block!(
@@ -465,8 +461,8 @@ macro_rules! insert {
                 ($blocks, $hash, constants),
                 [lines!(mask $isa "{word}"), lines!(insert $isa)],
                 word = out(reg) _,
-                ones = const offset_of!(OfOneK, ones),
-                rows = const offset_of!(OfOneK, rows),
+                ones = const offset_of!(Constants, ones),
+                rows = const offset_of!(Constants, rows),
                 options(nostack)
             ),
         };
@@ -477,21 +473,21 @@ macro_rules! insert {
 /// Which of four blocks have all bits of a hash, by the kernel `$isa`. One bit for each, the last one's lowest.
 macro_rules! contains_each {
     ($isa:tt, $blocks:expr, $hash:expr, $k:expr) => {{
-        let Probes { k, constants: Constants(constants) } = $k;
+        let Probes { k, constants } = $k;
         match k.get() {
             ..=8 => in_blocks!(
                 $isa,
                 ($blocks, $hash, constants),
                 [lines!(first_mask $isa), lines!(test $isa)],
-                rows = const offset_of!(OfOneK, rows),
+                rows = const offset_of!(Constants, rows),
                 options(readonly, nostack)
             ),
             _ => in_blocks!(
                 $isa,
                 ($blocks, $hash, constants),
                 [lines!(mask $isa "{answer}"), lines!(test $isa)],
-                ones = const offset_of!(OfOneK, ones),
-                rows = const offset_of!(OfOneK, rows),
+                ones = const offset_of!(Constants, ones),
+                rows = const offset_of!(Constants, rows),
                 options(readonly, nostack)
             ),
         }

@@ -47,7 +47,7 @@ mod tables;
 pub(crate) use atomic::{insert_shared, set_shared};
 pub(crate) use bank::{ROWS, Square, prefetch as prefetch_rows};
 pub(crate) use batch::Changed;
-use batch::{Further, Lookups, PAIR, WORD};
+use batch::{Lookups, PAIR, WORD};
 use choice::Choice;
 pub(crate) use prefetch::{large, prefetch, with_later};
 pub(crate) use several::Inlined;
@@ -170,27 +170,18 @@ kernels! {
 #[derive(Clone, Copy)]
 pub(crate) struct Probes {
     k: ProbeCount,
-    constants: Constants,
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
+    constants: &'static inlined::Constants,
 }
 
 impl From<ProbeCount> for Probes {
     #[inline(always)]
     fn from(k: ProbeCount) -> Self {
-        Self { k, constants: Constants::of(k) }
-    }
-}
-
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
-use inlined::Constants;
-
-#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64")))]
-#[derive(Clone, Copy)]
-struct Constants;
-
-#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64")))]
-impl Constants {
-    fn of(_k: ProbeCount) -> Self {
-        Self
+        Self {
+            k,
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
+            constants: inlined::Constants::of(k),
+        }
     }
 }
 
@@ -516,18 +507,6 @@ impl Kernel {
         }
     }
 
-    /// [`contains`](Self::contains) for each hash that is `found`, in the block of its hash in module `index`.
-    fn confirm_batch(
-        self,
-        module: BlockSlice<'_>,
-        index: usize,
-        hashes: &[u64],
-        k: ProbeCount,
-        found: &mut [bool],
-    ) {
-        dispatch!(self, contains_batch(module, k, Further { index, hashes, found }));
-    }
-
     /// [`contains_batch`](Self::contains_batch) into a bitmap, in which bit `i % 8` of byte `i / 8` is of hash i.
     /// `found` has ⌈hashes / 8⌉ bytes.
     pub(crate) fn contains_bitmap(
@@ -548,6 +527,7 @@ impl Kernel {
         bitmap::write(rest, found_rest, |hash| self.contains(blocks, hash, k));
     }
 
+    /// Runs the early lookups, if there are any, and then the late ones.
     fn look_up(
         self,
         blocks: BlockSlice<'_>,

@@ -1,7 +1,8 @@
 //! Inserts and lookups in filters of several modules, of which callers inline only what most keys need.
 #![forbid(unsafe_code)]
 
-use super::{Changed, Constants, Kernel, KernelId, Probes};
+use super::batch::Further;
+use super::{Changed, Kernel, KernelId, Probes};
 use crate::blocks::{Block, BlockSlice, BlockSliceMut};
 use crate::mask::ProbeCount;
 use crate::modules::{Modules, hash_of_next};
@@ -25,7 +26,8 @@ pub(crate) struct Inlined {
     // Tried: compare k and the number of modules. `which_contain` runs up to 1.09 times as long.
     pub(crate) one_module_k: Option<ProbeCount>,
     /// Kept, because its address would cost a lookup by a call four instructions.
-    constants: Constants,
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
+    constants: &'static super::inlined::Constants,
 }
 
 impl Inlined {
@@ -35,15 +37,18 @@ impl Inlined {
             one_module: only_if(n_blocks == module_blocks),
             two_modules: only_if(n_blocks == 2 * module_blocks),
             one_module_k: (n_blocks == module_blocks).then_some(k),
-            constants: Constants::of(k),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
+            constants: super::inlined::Constants::of(k),
         }
     }
-}
 
-impl Inlined {
     #[inline(always)]
     pub(crate) fn probes(self, k: ProbeCount) -> Probes {
-        Probes { k, constants: self.constants }
+        Probes {
+            k,
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
+            constants: self.constants,
+        }
     }
 }
 
@@ -63,23 +68,6 @@ impl Kernel {
         // One module, or the last one of several.
         if blocks.as_slice().len() == module_blocks {
             return kernel.contains_by_kernel(blocks, hash, k);
-        }
-        Self::several_modules_contain(k, hash, blocks, module_blocks, kernel)
-    }
-
-    #[inline(never)]
-    fn several_modules_contain(
-        k: ProbeCount,
-        hash: u64,
-        blocks: BlockSlice<'_>,
-        module_blocks: usize,
-        kernel: Self,
-    ) -> bool {
-        if blocks.as_slice().len() == 2 * module_blocks
-            && let (first, Some(second)) = blocks.halves()
-            && let Some(is_found) = kernel.contains_inlined(first, hash, k)
-        {
-            return is_found && kernel.contains_inlined(second, hash_of_next(hash), k) != Some(false);
         }
         Self::any_modules_contain(k, hash, blocks, module_blocks, kernel)
     }
@@ -203,7 +191,7 @@ impl Kernel {
     ) {
         self.contains_batch(modules.first(), hashes, k, found);
         for (index, module) in modules.iter().enumerate().skip(1) {
-            self.confirm_batch(module, index, hashes, k, found);
+            self.look_up(module, k, (None::<Further<'_>>, Further { index, hashes, found }));
         }
     }
 }

@@ -85,6 +85,9 @@ pub fn kernels_agree(inserted: &[u64], queried: &[u64], k: u32, [n_modules, n_bl
         }
         let answered = queried.iter().map(|&hash| shared.contains_hash(hash));
         assert!(answered.eq(answers.iter().copied()), "{kernel}: shared lookups, {shape}");
+        let mut found = vec![false; queried.len()];
+        shared.contains_batch(&queried, &mut found);
+        assert_eq!(found, answers, "{kernel}: shared batch, {shape}");
         assert!(shared.to_filter().unwrap() == reference, "{kernel}: shared bits, {shape}");
 
         let view = BloomView::from_compact(&shifted[1..]).expect("our own bytes").with_kernel(kernel);
