@@ -71,6 +71,34 @@ fn filters_with_different_parameters_are_not_combined() {
     assert!(filter == sample() && filter != with_bits(500, 6).with_seed(99).unwrap(), "other bits");
 }
 
+/// In a small filter and in one whose batches prefetch. Lengths are around those at which a batch changes its method.
+#[test]
+fn a_batch_sets_and_finds_the_bits_of_single_keys() {
+    let large = if cfg!(miri) { 5_000 } else { (4 << 23) + 7 };
+    for (size_bits, k) in [(1, 1), (700, 3), (20_000, 64), (large, 7)] {
+        let present: Vec<u64> = (0..size_bits.min(20_000) / 10).map(mix).chain([0, u64::MAX]).collect();
+        let (mut single, mut batch) = (with_bits(size_bits, k), with_bits(size_bits, k));
+        present.iter().for_each(|&hash| _ = single.insert_hash(hash));
+        batch.insert_batch(&present);
+        assert!(single == batch, "{size_bits} bits, k {k}");
+        let keys: Vec<u64> = (0..300).collect();
+        keys.iter().for_each(|key| _ = single.insert(key));
+        assert!(single == filled(batch, &keys), "{size_bits} bits, k {k}");
+        for len in [0, 1, 31, 32, 33, 255, 256, 257, 288, 600] {
+            for present_of_8 in [0, 1, 7, 8] {
+                let is_present = |i: u64| mix(i ^ 1 << 50) % 8 < present_of_8;
+                let hash =
+                    |i| if is_present(i) { present[i as usize % present.len()] } else { mix(i | 1 << 40) };
+                let hashes: Vec<u64> = (0..len).map(hash).collect();
+                let expected: Vec<bool> = hashes.iter().map(|&hash| single.contains_hash(hash)).collect();
+                let mut found = vec![present_of_8 < 4; hashes.len()];
+                single.contains_batch(&hashes, &mut found);
+                assert_eq!(found, expected, "{size_bits} bits, k {k}, {len} keys");
+            }
+        }
+    }
+}
+
 #[test]
 fn probes_match_the_format() {
     let probes = include_str!("golden/probes.tsv");

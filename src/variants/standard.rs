@@ -1,14 +1,16 @@
 //! `StandardBloomFilter`: probes anywhere among m bits.
 
 use alloc::vec::Vec;
-use core::fmt;
+use core::{array, fmt};
 
 use crate::bitmap;
 use crate::blocks::{BLOCK_BYTES, Blocks};
 use crate::error::Error;
 use crate::estimate::{self, KeyEstimate};
+use crate::extend::{are_many, in_batches};
 use crate::footer::{self, StandaloneFooter};
 use crate::hash::Seed;
+use crate::kernel;
 use crate::key::Key;
 use crate::kind::StandaloneKind;
 use crate::lanes::LANE_BYTES;
@@ -36,8 +38,9 @@ use crate::view::{check_placing, check_same};
 ///
 /// The probes are specified in `docs/format.md`, section 7. The key's 64-bit hash gives two words, and probe i is
 /// h1 + i·h2 (Kirsch and Mitzenmacher, "Less hashing, same performance", 2006), with a third term, a multiple of
-/// (i³ − i)/6 (Dillinger and Manolios, "Bloom filters in probabilistic verification", 2004). All arithmetic is in 64
-/// bits, so the false-positive rate holds for billions of keys.
+/// (i³ − i)/6 (Dillinger and Manolios, "Bloom filters in probabilistic verification", 2004). The third term costs 0.7 of
+/// the 4.0 ns of an insert (k = 7, 16 KiB, Zen 5), because without it a small filter misses a low rate. All arithmetic is
+/// in 64 bits, so the false-positive rate holds for billions of keys.
 ///
 /// # Examples
 ///
@@ -67,25 +70,45 @@ const SECOND: u64 = 0x6A09_E667_F3BC_C908;
 /// The growth of the steps between probes, 2^64 ÷ the golden ratio, made odd.
 const THIRD: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The bits of a hash, below `size_bits`.
+const BLOCK_BITS: u64 = 8 * BLOCK_BYTES as u64;
+
+/// The most keys whose probes are tested in turns.
+const BATCH: usize = 256;
+/// The fewest keys for which that is faster than one lookup after the other.
+const MANY: usize = 32;
+
+/// The words of a hash, of which each places a probe.
 // Tried: h1 + i·h2 alone. If h2 is almost 0, all probes hit one bit. That is the case, or nearly, for 1.5 keys in m,
 // which is a large part of all false positives in a small filter of a low rate.
 #[inline]
-fn probes(hash: u64, size_bits: u64, k: u32) -> impl Iterator<Item = u64> {
+fn words(hash: u64, k: u32) -> impl Iterator<Item = u64> {
     let (mut word, mut step, mut growth) = (hash, hash.wrapping_mul(SECOND), THIRD);
     (0..k).map(move |_| {
-        let bit = below(size_bits, word);
+        let this = word;
         word = word.wrapping_add(step);
         step = step.wrapping_add(growth);
         growth = growth.wrapping_add(THIRD);
-        bit
+        this
     })
 }
 
-/// The byte of a bit, and its mask in that byte.
+/// The bits of a hash, below `size_bits`.
 #[inline]
-fn place(bit: u64) -> (usize, u8) {
-    ((bit / 8) as usize, 1 << (bit % 8))
+fn probes(hash: u64, size_bits: u64, k: u32) -> impl Iterator<Item = u64> {
+    words(hash, k).map(move |word| below(size_bits, word))
+}
+
+/// The lane of a bit, and its mask in that lane. Lanes need an instruction less for each probe than bytes, which an
+/// insert shows.
+#[inline]
+fn place(bit: u64) -> (usize, u64) {
+    ((bit / 64) as usize, 1 << (bit % 64))
+}
+
+#[inline]
+fn is_set(lanes: &[[u8; LANE_BYTES]], bit: u64) -> bool {
+    let (lane, mask) = place(bit);
+    u64::from_le_bytes(lanes[lane]) & mask != 0
 }
 
 impl StandardBloomFilter {
@@ -150,21 +173,32 @@ impl StandardBloomFilter {
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         self.keys = None;
         let probes = probes(hash, self.bit_len(), self.k());
-        let bytes = self.blocks.as_mut_slice().as_flattened_mut();
+        let (lanes, _) = self.blocks.as_mut_slice().as_flattened_mut().as_chunks_mut();
         let mut changed = 0;
         for bit in probes {
-            let (byte, mask) = place(bit);
-            changed |= !bytes[byte] & mask;
-            bytes[byte] |= mask;
+            let (at, mask) = place(bit);
+            let lane = u64::from_le_bytes(lanes[at]);
+            changed |= !lane & mask;
+            lanes[at] = (lane | mask).to_le_bytes();
         }
         changed != 0
     }
 
-    /// Inserts many keys by hash.
+    /// Inserts many keys by hash. Faster than one by one if the filter is larger than the caches.
     pub fn insert_batch(&mut self, hashes: &[u64]) {
-        for &hash in hashes {
+        let is_large = self.blocks.len() >= kernel::LARGE_INSERTS;
+        for (hash, later) in kernel::with_later(hashes) {
+            if let Some(later) = later.filter(|_| is_large) {
+                probes(later, self.bit_len(), self.k()).for_each(|bit| self.prefetch(bit));
+            }
             self.insert_hash(hash);
         }
+    }
+
+    #[inline]
+    fn prefetch(&self, bit: u64) {
+        let blocks = self.blocks.as_slice().as_slice().as_ptr();
+        kernel::prefetch::<false>(blocks.wrapping_add((bit / BLOCK_BITS) as usize));
     }
 
     /// Returns whether `key` is possibly present. `false` means definitely absent.
@@ -182,25 +216,57 @@ impl StandardBloomFilter {
     #[inline]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        let bytes = self.bytes();
-        probes(hash, self.bit_len(), self.k()).all(|bit| {
-            let (byte, mask) = place(bit);
-            bytes[byte] & mask != 0
-        })
+        let lanes = self.lanes();
+        probes(hash, self.bit_len(), self.k()).all(|bit| is_set(lanes, bit))
     }
 
     /// Looks up many keys by hash, and sets `found[i]` to whether the key of `hashes[i]` is possibly present.
     ///
+    /// With hundreds of keys, runs in a quarter of the time of single lookups if the keys are absent, or if the filter is
+    /// larger than the caches. Present keys in a smaller filter need up to 1.4 times as long (Zen 5).
+    ///
     /// # Panics
     ///
     /// If the slices differ in length.
-    // Tried: prefetching the lines of later keys. With all probes prefetched, present keys are faster and absent ones
-    // much slower. With the first two, both are slower. Out-of-order execution already overlaps lookups that end early.
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
-        for (found, &hash) in found.iter_mut().zip(hashes) {
-            *found = self.contains_hash(hash);
+        for (hashes, found) in hashes.chunks(BATCH).zip(found.chunks_mut(BATCH)) {
+            if hashes.len() >= MANY {
+                self.contains_many(hashes, found);
+            } else {
+                found.iter_mut().zip(hashes).for_each(|(found, &hash)| *found = self.contains_hash(hash));
+            }
         }
+    }
+
+    /// Looks up at most [`BATCH`] keys. Tests the first probe of all keys, then the second probe of those that are
+    /// left, and so on, because the end of a single lookup is mostly mispredicted.
+    fn contains_many(&self, hashes: &[u64], found: &mut [bool]) {
+        let (lanes, size_bits, k) = (self.lanes(), self.bit_len(), self.k());
+        let is_large = self.blocks.len() >= kernel::LARGE_LOOKUPS;
+        // A copy of this length, and places in bytes, because the compiler then sees that no index is out of bounds.
+        let (mut batch, mut bits) = ([0; BATCH], [0; BATCH]);
+        batch[..hashes.len()].copy_from_slice(hashes);
+        let mut left: [u8; BATCH] = array::from_fn(|at| at as u8);
+        let mut n_left = hashes.len();
+        // The word of a probe is a multiple of the hash, plus the word of hash 0.
+        for (of_one, of_zero) in words(1, k).zip(words(0, k)) {
+            let factor = of_one.wrapping_sub(of_zero);
+            for (bit, &at) in bits.iter_mut().zip(&left[..n_left]) {
+                *bit = below(size_bits, batch[usize::from(at)].wrapping_mul(factor).wrapping_add(of_zero));
+                if is_large {
+                    self.prefetch(*bit);
+                }
+            }
+            let mut n_kept = 0;
+            for i in 0..n_left {
+                left[n_kept % BATCH] = left[i];
+                n_kept += usize::from(is_set(lanes, bits[i]));
+            }
+            n_left = n_kept;
+        }
+        found.fill(false);
+        left[..n_left].iter().for_each(|&at| found[usize::from(at)] = true);
     }
 
     /// [`contains_batch`](Self::contains_batch) into a bitmap, as
@@ -313,8 +379,12 @@ impl StandardBloomFilter {
     }
 
     fn ones(&self) -> u64 {
-        let (lanes, _) = self.bytes().as_chunks();
-        lanes.iter().map(|lane| u64::from(u64::from_ne_bytes(*lane).count_ones())).sum()
+        self.lanes().iter().map(|lane| u64::from(u64::from_ne_bytes(*lane).count_ones())).sum()
+    }
+
+    #[inline]
+    fn lanes(&self) -> &[[u8; LANE_BYTES]] {
+        self.bytes().as_chunks().0
     }
 
     #[inline]
@@ -390,7 +460,12 @@ impl Eq for StandardBloomFilter {}
 
 impl<K: Key> Extend<K> for StandardBloomFilter {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        keys.into_iter().for_each(|key| _ = self.insert(key));
+        let (seed, keys) = (self.seed, keys.into_iter());
+        if self.blocks.len() >= kernel::LARGE_INSERTS && are_many(&keys) {
+            in_batches(keys.map(|key| seed.hash(key)), |hashes| self.insert_batch(hashes));
+        } else {
+            keys.for_each(|key| _ = self.insert(key));
+        }
     }
 }
 
