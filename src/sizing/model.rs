@@ -144,21 +144,42 @@ pub(super) fn model(bits_per_key: f64, k: ProbeCount) -> f64 {
 
 /// The false-positive rate of a filter with these bits, which is the mean, over blocks and rotations, of the product of
 /// the probed lanes' fill ratios. A lane that is probed twice counts twice.
+// Tried: vectors of 4 to 16 blocks, which run 1.2 to 2.3 times as long, and counts instead of ratios, which LLVM multiplies
+// as integers, in up to 1.5 times the time.
 pub(crate) fn estimated_fpr(blocks: impl Iterator<Item = [u64; LANES]>, k: ProbeCount) -> f64 {
-    let probes = probes_in_lanes(k);
-    let (mut sum, mut n_blocks) = (0.0, 0_u64);
+    let (rounds, rest) = (k.get() / 8, k.get() % 8);
+    let (mut sums, mut n_blocks) = ([0.0; LANES], 0_u64);
     for lanes in blocks {
-        let powers = lanes.map(|lane| {
-            let fill = f64::from(lane.count_ones()) / 64.0;
-            [1.0, fill, fill * fill]
-        });
-        for rotation in 0..LANES {
-            let in_lane = |lane: usize| powers[lane][probes[(lane + rotation) % LANES]];
-            sum += (0..LANES).map(in_lane).product::<f64>();
-        }
+        // The products of one, two and four lanes, from each lane on.
+        let one = lanes.map(|lane| f64::from(lane.count_ones()) / 64.0);
+        let two = product(one, one, 1);
+        let four = product(two, two, 2);
+        let all = four[0] * four[4];
+        let of_rounds = match rounds {
+            0 => 1.0,
+            1 => all,
+            _ => all * all,
+        };
+        let of_rest = match rest {
+            0 => [1.0; LANES],
+            1 => one,
+            2 => two,
+            3 => product(two, one, 2),
+            4 => four,
+            5 => product(four, one, 4),
+            6 => product(four, two, 4),
+            _ => product(product(four, two, 4), one, 6),
+        };
+        sums = array::from_fn(|lane| sums[lane] + of_rounds * of_rest[lane]);
         n_blocks += 1;
     }
-    sum / (n_blocks * LANES as u64) as f64
+    sums.iter().sum::<f64>() / (n_blocks * LANES as u64) as f64
+}
+
+/// The product of `a` from each lane on and `b` from so many lanes later on.
+#[inline]
+fn product(a: [f64; LANES], b: [f64; LANES], later: usize) -> [f64; LANES] {
+    array::from_fn(|lane| a[lane] * b[(lane + later) % LANES])
 }
 
 #[cfg(test)]
@@ -172,6 +193,25 @@ mod tests {
     use core::f64::consts::LN_2;
 
     use super::*;
+
+    #[test]
+    fn the_estimate_is_the_mean_of_the_products_of_all_probed_lanes() {
+        let word = |i: u64| crate::hash::mix(i) | crate::hash::mix(!i);
+        let blocks = || {
+            (0..100).map(|block| {
+                array::from_fn::<_, LANES, _>(|lane| word(8 * block + lane as u64) >> (block % 65).min(63))
+            })
+        };
+        for k in 1..=16 {
+            let of_key = |block: [u64; LANES], first: usize| {
+                let fill = |probe: usize| f64::from(block[(first + probe) % LANES].count_ones()) / 64.0;
+                (0..k as usize).map(fill).product::<f64>()
+            };
+            let sum: f64 = blocks().flat_map(|block| (0..LANES).map(move |first| of_key(block, first))).sum();
+            let estimate = estimated_fpr(blocks(), ProbeCount::new(k).unwrap());
+            assert!((estimate / (sum / (100 * LANES) as f64) - 1.0).abs() < 1e-14, "k {k}: {estimate}");
+        }
+    }
 
     #[test]
     #[cfg_attr(miri, ignore = "hours under miri")]
