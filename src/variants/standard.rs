@@ -38,9 +38,9 @@ use crate::view::{check_placing, check_same};
 ///
 /// The probes are specified in `docs/format.md`, section 7. The key's 64-bit hash gives two words, and probe i is
 /// h1 + i·h2 (Kirsch and Mitzenmacher, "Less hashing, same performance", 2006), with a third term, a multiple of
-/// (i³ − i)/6 (Dillinger and Manolios, "Bloom filters in probabilistic verification", 2004). The third term costs 0.7 of
-/// the 4.0 ns of an insert (k = 7, 16 KiB, Zen 5), because without it a small filter misses a low rate. All arithmetic is
-/// in 64 bits, so the false-positive rate holds for billions of keys.
+/// (i³ − i)/6 (Dillinger and Manolios, "Bloom filters in probabilistic verification", 2004). The third term costs 0.7
+/// of the 4.0 ns of an insert (k = 7, 16 KiB, Zen 5), but without it a small filter would miss a low rate. All
+/// arithmetic is in 64 bits, so the false-positive rate holds for billions of keys.
 ///
 /// # Examples
 ///
@@ -222,8 +222,8 @@ impl StandardBloomFilter {
 
     /// Looks up many keys by hash, and sets `found[i]` to whether the key of `hashes[i]` is possibly present.
     ///
-    /// With hundreds of keys, runs in a quarter of the time of single lookups if the keys are absent, or if the filter is
-    /// larger than the caches. Present keys in a smaller filter need up to 1.4 times as long (Zen 5).
+    /// With hundreds of keys, runs in a quarter of the time of single lookups if the keys are absent, or if the filter
+    /// is larger than the caches. Present keys in a smaller filter need up to 1.5 times as long (Zen 5).
     ///
     /// # Panics
     ///
