@@ -278,3 +278,20 @@ fn the_estimated_fpr_and_the_fill_ratio_are_those_of_the_bits() {
         assert_eq!(filter.fill_ratio(), f64::from(ones) / (400.0 * 512.0));
     }
 }
+
+/// Of bits that no keys have set, in blocks from full to almost empty.
+#[test]
+fn the_estimated_fpr_is_the_mean_of_the_products_of_all_probed_lanes() {
+    let word = |i: u64| (mix(i) | mix(!i)) >> (i / 8 % 65).min(63);
+    let lanes: Vec<u64> = (0..800).map(word).collect();
+    for k in 1..=16_usize {
+        let of_key = |block: &[u64], first: usize| -> f64 {
+            (0..k).map(|probe| f64::from(block[(first + probe) % 8].count_ones()) / 64.0).product()
+        };
+        let sum: f64 = lanes.chunks(8).flat_map(|block| (0..8).map(move |first| of_key(block, first))).sum();
+        let mut bytes: Vec<u8> = lanes.iter().flat_map(|lane| lane.to_le_bytes()).collect();
+        bytes.push(0x1f + k as u8);
+        let estimate = bloomline::BloomView::from_compact(&bytes).unwrap().estimated_fpr();
+        assert!((estimate / (sum / 800.0) - 1.0).abs() < 1e-14, "k {k}: {estimate}");
+    }
+}

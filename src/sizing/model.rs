@@ -195,25 +195,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_estimate_is_the_mean_of_the_products_of_all_probed_lanes() {
-        let word = |i: u64| crate::hash::mix(i) | crate::hash::mix(!i);
-        let blocks = || {
-            (0..100).map(|block| {
-                array::from_fn::<_, LANES, _>(|lane| word(8 * block + lane as u64) >> (block % 65).min(63))
-            })
-        };
-        for k in 1..=16 {
-            let of_key = |block: [u64; LANES], first: usize| {
-                let fill = |probe: usize| f64::from(block[(first + probe) % LANES].count_ones()) / 64.0;
-                (0..k as usize).map(fill).product::<f64>()
-            };
-            let sum: f64 = blocks().flat_map(|block| (0..LANES).map(move |first| of_key(block, first))).sum();
-            let estimate = estimated_fpr(blocks(), ProbeCount::new(k).unwrap());
-            assert!((estimate / (sum / (100 * LANES) as f64) - 1.0).abs() < 1e-14, "k {k}: {estimate}");
-        }
-    }
-
-    #[test]
     #[cfg_attr(miri, ignore = "hours under miri")]
     fn bits_per_key_are_enough_and_hardly_more() {
         for k in (1..=16).map(|k| ProbeCount::new(k).unwrap()) {

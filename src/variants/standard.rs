@@ -186,13 +186,18 @@ impl StandardBloomFilter {
 
     /// Inserts many keys by hash. Faster than one by one if the filter is larger than the caches.
     pub fn insert_batch(&mut self, hashes: &[u64]) {
-        let is_large = self.blocks.len() >= kernel::LARGE_INSERTS;
-        for (hash, later) in kernel::with_later(hashes) {
+        let is_large = self.is_large();
+        for (hash, later) in kernel::with_later::<16>(hashes) {
             if let Some(later) = later.filter(|_| is_large) {
                 probes(later, self.bit_len(), self.k()).for_each(|bit| self.prefetch(bit));
             }
             self.insert_hash(hash);
         }
+    }
+
+    /// Whether batches prefetch. A key has up to k lines, so prefetches cost more than in a blocked filter.
+    fn is_large(&self) -> bool {
+        self.blocks.len() >= 4 * kernel::large()
     }
 
     #[inline]
@@ -243,7 +248,7 @@ impl StandardBloomFilter {
     /// left, and so on, because the end of a single lookup is mostly mispredicted.
     fn contains_many(&self, hashes: &[u64], found: &mut [bool]) {
         let (lanes, size_bits, k) = (self.lanes(), self.bit_len(), self.k());
-        let is_large = self.blocks.len() >= kernel::LARGE_LOOKUPS;
+        let is_large = self.is_large();
         // A copy of this length, and places in bytes, because the compiler then sees that no index is out of bounds.
         let (mut batch, mut bits) = ([0; BATCH], [0; BATCH]);
         batch[..hashes.len()].copy_from_slice(hashes);
@@ -461,7 +466,7 @@ impl Eq for StandardBloomFilter {}
 impl<K: Key> Extend<K> for StandardBloomFilter {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         let (seed, keys) = (self.seed, keys.into_iter());
-        if self.blocks.len() >= kernel::LARGE_INSERTS && are_many(&keys) {
+        if self.is_large() && are_many(&keys) {
             in_batches(keys.map(|key| seed.hash(key)), |hashes| self.insert_batch(hashes));
         } else {
             keys.for_each(|key| _ = self.insert(key));
