@@ -142,7 +142,7 @@ impl AtomicBloomFilter {
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
         match self.inlined.one_module_k {
-            Some(k) => self.kernel.contains_shared(self.blocks.as_slice(), hash, k),
+            Some(k) => self.kernel.contains_shared(self.blocks.as_slice(), hash, self.inlined.probes(k)),
             None => {
                 let Self { ref blocks, k, kernel, .. } = *self;
                 Self::modules_contain(blocks.as_slice(), blocks.module_blocks(), hash, k, kernel)

@@ -313,8 +313,8 @@ impl<'a> BloomView<'a> {
         }
     }
 
-    /// Looks up many keys by hash, and sets `found[i]` to whether the key of `hashes[i]` is possibly present. Faster
-    /// than one by one from about eight keys on.
+    /// Looks up many keys by hash, and sets `found[i]` to whether the key of `hashes[i]` is possibly present. See
+    /// [`BloomFilter::contains_batch`](crate::BloomFilter::contains_batch).
     ///
     /// # Panics
     ///

@@ -56,7 +56,6 @@ pub(super) struct Constants {
     rows: [Row; LANES],
 }
 
-/// The entry of k is at k modulo 16.
 static CONSTANTS: [Constants; 2 * LANES] = {
     let mut all = [const {
         Constants {
@@ -71,9 +70,9 @@ static CONSTANTS: [Constants; 2 * LANES] = {
     }; 2 * LANES];
     let mut entry = 0;
     while entry < 2 * LANES * LANES {
-        // Of the first word's probes if k is at most 8, else of the second word's.
+        // The lanes of the first word's probes if k is at most 8, else of the second word's.
         let (k, rotation) = (entry / LANES + 1, entry % LANES);
-        let (constants, count) = (&mut all[k % (2 * LANES)], (k - 1) % LANES);
+        let (constants, count) = (&mut all[k - 1], (k - 1) % LANES);
         constants.rows[rotation] = ROWS[count][rotation];
         constants.probed[rotation] = avx512::PROBED[count][rotation] as u32;
         constants.ignored[rotation] = !avx2::PROBED[count][rotation] as u32;
@@ -85,7 +84,7 @@ static CONSTANTS: [Constants; 2 * LANES] = {
 impl Constants {
     #[inline(always)]
     pub(super) fn of(k: ProbeCount) -> &'static Self {
-        &CONSTANTS[k.get() as usize % CONSTANTS.len()]
+        &CONSTANTS[(k.get() as usize - 1) % CONSTANTS.len()]
     }
 }
 

@@ -445,11 +445,12 @@ impl Kernel {
     /// load, or all lanes by assembly that stands for these loads, as `inlined` explains.
     #[cfg(target_has_atomic = "64")]
     #[inline(always)]
-    pub(crate) fn contains_shared(self, blocks: SharedSlice<'_>, hash: u64, k: ProbeCount) -> bool {
+    pub(crate) fn contains_shared(self, blocks: SharedSlice<'_>, hash: u64, k: impl Into<Probes>) -> bool {
+        let k = k.into();
         let all = (blocks.as_slice().as_ptr().cast(), blocks.as_slice().len());
         // SAFETY: The blocks are borrowed, and at least one.
-        let answer = unsafe { self.contains_by_assembly(all, hash, k.into()) };
-        answer.unwrap_or_else(|| Self::contains_by_call(blocks, hash, k, self))
+        let answer = unsafe { self.contains_by_assembly(all, hash, k) };
+        answer.unwrap_or_else(|| Self::contains_by_call(blocks, hash, k.k, self))
     }
 
     /// Sets bit `s % 64` of `found[s / 64]` if slot s of a bank possibly has the hash, whose region is given. Finds as

@@ -14,7 +14,8 @@ const CHUNK: usize = 1024;
 const SHORT: usize = 64;
 
 /// What single lookups and inserts branch on, because they inline code for one and two modules. Made once, with a filter
-/// or view. Each field is one byte, which tells both whether there are that many modules, and the kernel or k.
+/// or view. The first three fields are one byte each, which tells both whether there are that many modules, and the
+/// kernel or k.
 #[derive(Clone, Copy)]
 pub(crate) struct Inlined {
     /// The kernel, or `reference` if there is not one module. Nothing is inlined of `reference`.
@@ -190,6 +191,9 @@ impl Kernel {
         found: &mut [bool],
     ) {
         self.contains_batch(modules.first(), hashes, k, found);
+        if modules.is_one() {
+            return;
+        }
         for (index, module) in modules.iter().enumerate().skip(1) {
             self.look_up(module, k, (None::<Further<'_>>, Further { index, hashes, found }));
         }

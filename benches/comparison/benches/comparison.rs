@@ -32,7 +32,7 @@ const TIMED_KEYS: usize = 4 << 10;
 /// So many that the lines they touch exceed every cache many times over.
 const STREAM: u64 = 4 << 20;
 /// Hashes of one turn from the stream, many times as many as bring the page tables back into the caches.
-const WINDOW: usize = 512 << 10;
+const WINDOW: usize = 1 << 20;
 /// Filters of up to this size are timed in cache. False-positive rates are measured at this size.
 const MIDDLE_SIZE: usize = 1 << 20;
 /// The size at which k varies. In cache, so that the computation is timed and not the memory.

@@ -174,7 +174,7 @@ pub extern "C" fn bloomline_filter_contains_hash(filter: Option<&Filter>, hash: 
 }
 
 /// Looks up `n` keys by their hashes and sets `found[i]` to whether the key of `hashes[i]` is possibly present. This is
-/// faster than one by one from about eight keys on. `found` must not overlap `hashes`. Both may be null if `n` is 0.
+/// faster than one by one from about 16 keys on. `found` must not overlap `hashes`. Both may be null if `n` is 0.
 ///
 /// Returns BLOOMLINE_INVALID_ARGUMENT if a pointer is null or misaligned. All of `found`, unless it is null, is then
 /// true.
