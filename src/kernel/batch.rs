@@ -152,7 +152,7 @@ impl<const LINES: usize> Lookups for Batch<'_, LINES, WORD, [u8; WORD / 8]> {
     }
 }
 
-/// Lookups in a further module, the second if `index` is 1, of the hashes that are `found` in all modules before it.
+/// Lookups in module `index` of the hashes that are `found` in all modules before it.
 pub(super) struct Further<'a> {
     pub(super) index: usize,
     pub(super) hashes: &'a [u64],
@@ -176,7 +176,7 @@ impl Lookups for Further<'_> {
                 let (hashes, found) = (hashes.as_flattened(), found.as_flattened_mut());
                 let mut n = 0;
                 for (at, eight) in found.chunks(8).enumerate() {
-                    // Mostly all are absent.
+                    // Usually all eight are absent.
                     if eight == [false; 8] {
                         continue;
                     }

@@ -14,8 +14,8 @@ const CHUNK: usize = 1024;
 const SHORT: usize = 64;
 
 /// What single lookups and inserts branch on, because they inline code for one and two modules. Made once, with a filter
-/// or view. The first three fields are one byte each, which tells both whether there are that many modules, and the
-/// kernel or k.
+/// or view. Of the first three fields, each is one byte that tells whether there are that many modules, and the kernel or
+/// k, so one comparison is enough.
 #[derive(Clone, Copy)]
 pub(crate) struct Inlined {
     /// The kernel, or `reference` if there is not one module. Nothing is inlined of `reference`.
