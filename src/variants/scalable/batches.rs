@@ -8,12 +8,6 @@ use crate::filter::BloomFilter;
 use crate::kernel;
 use crate::memory::{OutOfMemory, or_abort};
 
-/// Whether batches prefetch in this filter. They do from 768 KiB on, a quarter of the size of a single filter, because
-/// all filters share the caches.
-fn is_large(filter: &BloomFilter) -> bool {
-    filter.n_blocks() >= kernel::large() / 4
-}
-
 /// Keys of a batch whose answers are held at a time, on the stack.
 const CHUNK: usize = 256;
 
@@ -52,9 +46,11 @@ impl ScalableBloomFilter {
     }
 
     fn add_batch(&mut self, mut hashes: &[u64], mut each: impl FnMut(bool)) -> Result<(), OutOfMemory> {
+        // Inserts prefetch from half the size of a single filter on, because all filters share the caches.
+        let large = kernel::large() / 2;
         while !hashes.is_empty() {
             let is_one_module = self.series.n_modules == 1;
-            let n_added = if is_one_module { 0 } else { self.add_chunk(hashes, &mut each) };
+            let n_added = if is_one_module { 0 } else { self.add_chunk(hashes, large, &mut each) };
             let one_by_one = match n_added {
                 0 if is_one_module => hashes.len(),
                 0 => hashes.len().min(LAG),
@@ -62,7 +58,7 @@ impl ScalableBloomFilter {
             };
             let (now, rest) = hashes[n_added..].split_at(one_by_one);
             for (hash, later) in kernel::with_later::<LAG>(now) {
-                later.into_iter().for_each(|later| self.prefetch_large(later));
+                later.into_iter().for_each(|later| self.prefetch_in(large, later));
                 each(self.add(hash)?);
             }
             hashes = rest;
@@ -76,7 +72,7 @@ impl ScalableBloomFilter {
     ///
     /// Looks up first modules some keys ahead of the inserts, because they decide which second one is read. So it
     /// misses a repeat of one of the keys in between, which the insert then finds.
-    fn add_chunk(&mut self, hashes: &[u64], each: impl FnMut(bool)) -> usize {
+    fn add_chunk(&mut self, hashes: &[u64], large: usize, each: impl FnMut(bool)) -> usize {
         let room = self.newest.room();
         let most = if self.filters.len() > MOST_FOUND { 0 } else { CHUNK };
         let n = hashes.len().min(usize::try_from(room).unwrap_or(most)).min(most);
@@ -88,7 +84,7 @@ impl ScalableBloomFilter {
         let mut ahead = kernel::with_later::<LAG>(hashes).zip(0..n);
         for at in 0..n + LAG {
             if let Some(((hash, later), at)) = ahead.next() {
-                later.into_iter().for_each(|later| self.prefetch_large(later));
+                later.into_iter().for_each(|later| self.prefetch_in(large, later));
                 is_new[at] = BloomFilter::which_first_contain(&self.filters, hash);
                 // The second module of the last filter that has the key, or else of the newest filter, which gets it.
                 let filter = self.filters.iter().nth_back(is_new[at].trailing_zeros() as usize % MOST_FOUND);
@@ -138,12 +134,12 @@ impl ScalableBloomFilter {
         bitmap::write_batches(hashes, found, |hashes, found| self.contains_batch(hashes, found));
     }
 
-    /// [`prefetch`](Self::prefetch) in the filters that the caches close to a core may not hold.
+    /// [`prefetch`](Self::prefetch) in the newest filter and the next older ones, if they have at least `n_blocks`.
     #[inline]
-    fn prefetch_large(&self, hash: u64) {
+    fn prefetch_in(&self, n_blocks: usize, hash: u64) {
+        let is_large = |filter: &&BloomFilter| filter.n_blocks() >= n_blocks;
         let mut from_newest = self.filters.iter().rev();
-        let newest = from_newest.next().filter(|filter| is_large(filter));
-        let older = from_newest.take_while(|filter| is_large(filter));
-        newest.into_iter().chain(older).for_each(|filter| filter.prefetch(hash));
+        let newest = from_newest.next().filter(is_large);
+        newest.into_iter().chain(from_newest.take_while(is_large)).for_each(|filter| filter.prefetch(hash));
     }
 }
