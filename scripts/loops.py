@@ -8,7 +8,7 @@ loops.py BUILD FILE...    checks the lines of standard input that begin with BUI
     SCOPE is `whole`, or `loop`: the shortest cycle from each instruction of the first mnemonic back to itself.
     MNEMONICs are regular expressions; each must match an instruction in the scope. The scope must not call, divide or
     panic.
-    FUNCTION is the end of a Rust path, such as `kernel::avx2::contains`, with `*` for an `impl`, or an unmangled name.
+    FUNCTION is the end of a Rust path, such as `kernel::avx2::contains`, or an unmangled name.
 """
 
 import re
@@ -79,7 +79,7 @@ class Function:
 
 def functions(files, path):
     """The functions, or instances of a generic function, with this path."""
-    mangled = "".join(".*" if name == "*" else f"{len(name)}{name}" for name in path.split("::"))
+    mangled = "".join(f"{len(name)}{name}" for name in path.split("::"))
     # A hash follows, or the types of a generic instance.
     pattern = rf".*{mangled}(17h[0-9a-f]+E|[A-Z].*)?" if "::" in path else re.escape(path)
     found = [pair for file in files for pair in FUNCTION.findall(Path(file).read_text())]

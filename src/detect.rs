@@ -80,6 +80,8 @@ mod tests {
     use std::fs::read_to_string;
     use std::vec::Vec;
 
+    use super::*;
+
     #[test]
     fn the_size_of_the_cache_is_what_the_system_says() {
         // Cores may differ. An emulated CPU has caches of its own.
@@ -91,6 +93,6 @@ mod tests {
             l2.map(|path| read_to_string(path + "size").unwrap().replace("K\n", "").parse().unwrap());
         let sizes: Vec<usize> = kibibytes.map(|size: usize| (size << 10).clamp(256 << 10, 2 << 20)).collect();
         let is_known = !sizes.is_empty() && std::env::var_os("EXPECT_KERNELS").is_none();
-        assert!(!is_known || sizes.contains(&super::l2_cache()), "{} of {sizes:?}", super::l2_cache());
+        assert!(!is_known || sizes.contains(&l2_cache()), "{} of {sizes:?}", l2_cache());
     }
 }

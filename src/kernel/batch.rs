@@ -186,12 +186,14 @@ impl Lookups for Further<'_> {
                         n += usize::from(*found);
                     }
                 }
-                let places = places[..n].iter().map(|&place| usize::from(place));
-                for place in places.clone() {
-                    prefetch::<true>(blocks.block_of(in_module(hashes[place])));
+                let places = places.iter().take(n).map(|&place| usize::from(place));
+                for &hash in places.clone().filter_map(|place| hashes.get(place)) {
+                    prefetch::<true>(blocks.block_of(in_module(hash)));
                 }
                 for place in places {
-                    found[place] = answer(hashes[place]);
+                    if let (Some(&hash), Some(found)) = (hashes.get(place), found.get_mut(place)) {
+                        *found = answer(hash);
+                    }
                 }
             }
         } else {

@@ -186,11 +186,12 @@ impl StandardBloomFilter {
 
     /// Inserts many keys by hash. Faster than one by one if the filter is larger than the caches.
     pub fn insert_batch(&mut self, hashes: &[u64]) {
-        let is_large = self.is_large();
+        if !self.is_large() {
+            return hashes.iter().for_each(|&hash| _ = self.insert_hash(hash));
+        }
         for (hash, later) in kernel::with_later::<16>(hashes) {
-            if let Some(later) = later.filter(|_| is_large) {
-                probes(later, self.bit_len(), self.k()).for_each(|bit| self.prefetch(bit));
-            }
+            let probes = |later| probes(later, self.bit_len(), self.k());
+            later.into_iter().flat_map(probes).for_each(|bit| self.prefetch(bit));
             self.insert_hash(hash);
         }
     }
