@@ -92,7 +92,10 @@ mod tests {
         let kibibytes =
             l2.map(|path| read_to_string(path + "size").unwrap().replace("K\n", "").parse().unwrap());
         let sizes: Vec<usize> = kibibytes.map(|size: usize| (size << 10).clamp(256 << 10, 2 << 20)).collect();
-        let is_known = !sizes.is_empty() && std::env::var_os("EXPECT_KERNELS").is_none();
+        // AMD's CPUs without this feature tell the system otherwise.
+        let is_told =
+            read_to_string("/proc/cpuinfo").is_ok_and(|cpu| cpu.contains("Intel") || cpu.contains("topoext"));
+        let is_known = is_told && !sizes.is_empty() && std::env::var_os("EXPECT_KERNELS").is_none();
         assert!(!is_known || sizes.contains(&l2_cache()), "{} of {sizes:?}", l2_cache());
     }
 }

@@ -12,7 +12,7 @@ pub(super) const UNMADE: u8 = u8::MAX;
 
 impl Choice {
     /// What was chosen, whose number `item` returns it for, by `choose` if nothing is chosen yet. Several threads may call
-    /// `choose` at the same time, so it must return the same to all.
+    /// `choose` at the same time, so it must return the same to all, unless each choice is right.
     #[inline]
     pub(super) fn get<T>(&self, item: impl Fn(u8) -> Option<T>, choose: impl FnOnce() -> u8) -> T {
         match self.made(&item) {

@@ -113,14 +113,16 @@ impl ScalableBloomFilter {
         if let [only] = &self.filters[..] {
             return only.contains_batch(hashes, found);
         }
-        let mut in_filter = [false; CHUNK];
-        for (hashes, found) in hashes.chunks(CHUNK).zip(found.chunks_mut(CHUNK)) {
-            let in_filter = &mut in_filter[..hashes.len()];
-            found.fill(false);
-            for filter in &self.filters {
-                filter.contains_batch(hashes, in_filter);
-                found.iter_mut().zip(&*in_filter).for_each(|(found, in_filter)| *found |= in_filter);
-            }
+        let n_blocks = self.filters.iter().map(BloomFilter::n_blocks).sum::<usize>();
+        let large = kernel::large();
+        if n_blocks < 8 * large {
+            found.iter_mut().zip(hashes).for_each(|(found, &hash)| *found = self.contains_hash(hash));
+            return;
+        }
+        // Tried: ask each filter by its own batch. Without the common mask it needs 0.8 to 1.3 of the time.
+        for ((hash, later), found) in kernel::with_later::<LAG>(hashes).zip(found) {
+            later.into_iter().for_each(|later| self.prefetch_in(large / 2, later));
+            *found = self.contains_hash(hash);
         }
     }
 
