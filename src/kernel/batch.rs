@@ -155,8 +155,8 @@ impl<const LINES: usize> Lookups for Batch<'_, LINES, WORD, [u8; WORD / 8]> {
 /// Lookups in module `index` of the hashes that are `found` in all modules before it.
 pub(super) struct Further<'a> {
     pub(super) index: usize,
-    pub(super) hashes: &'a [u64],
-    pub(super) found: &'a mut [bool],
+    pub(super) hashes: &'a [[u64; 8]],
+    pub(super) found: &'a mut [[bool; 8]],
 }
 
 impl Lookups for Further<'_> {
@@ -168,11 +168,9 @@ impl Lookups for Further<'_> {
             let hash = in_module(hash);
             contains(blocks.block_of(hash), hash)
         };
-        let (eights, rest) = hashes.as_chunks::<8>();
-        let (found, found_rest) = found.as_chunks_mut::<8>();
         if PREFETCHES && blocks.as_slice().len() >= large() {
             let mut places = [0; 512];
-            for (hashes, found) in eights.chunks(64).zip(found.chunks_mut(64)) {
+            for (hashes, found) in hashes.chunks(64).zip(found.chunks_mut(64)) {
                 let (hashes, found) = (hashes.as_flattened(), found.as_flattened_mut());
                 let mut n = 0;
                 for (at, eight) in found.chunks(8).enumerate() {
@@ -197,7 +195,7 @@ impl Lookups for Further<'_> {
                 }
             }
         } else {
-            for (hashes, found) in eights.iter().zip(found) {
+            for (hashes, found) in hashes.iter().zip(found) {
                 let mut left = u64::from_le_bytes(found.map(u8::from));
                 while left != 0 {
                     let i = (left.trailing_zeros() / 8) as usize;
@@ -205,9 +203,6 @@ impl Lookups for Further<'_> {
                     left &= left - 1;
                 }
             }
-        }
-        for (found, &hash) in found_rest.iter_mut().zip(rest) {
-            *found = *found && answer(hash);
         }
     }
 }

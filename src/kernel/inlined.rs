@@ -56,7 +56,7 @@ pub(super) struct Constants {
     rows: [Row; LANES],
 }
 
-static CONSTANTS: [Constants; 2 * LANES] = {
+static CONSTANTS: [Constants; LANES] = {
     let mut all = [const {
         Constants {
             rows: [Row([0; LANES]); LANES],
@@ -67,24 +67,23 @@ static CONSTANTS: [Constants; 2 * LANES] = {
             probed: [0; LANES],
             ignored: [0; LANES],
         }
-    }; 2 * LANES];
+    }; LANES];
     let mut entry = 0;
-    while entry < 2 * LANES * LANES {
-        // The lanes of the first word's probes if k is at most 8, else of the second word's.
-        let (k, rotation) = (entry / LANES + 1, entry % LANES);
-        let (constants, count) = (&mut all[k - 1], (k - 1) % LANES);
-        constants.rows[rotation] = ROWS[count][rotation];
-        constants.probed[rotation] = avx512::PROBED[count][rotation] as u32;
-        constants.ignored[rotation] = !avx2::PROBED[count][rotation] as u32;
+    while entry < LANES * LANES {
+        let (count, rotation) = (entry / LANES, entry % LANES);
+        all[count].rows[rotation] = ROWS[count][rotation];
+        all[count].probed[rotation] = avx512::PROBED[count][rotation] as u32;
+        all[count].ignored[rotation] = !avx2::PROBED[count][rotation] as u32;
         entry += 1;
     }
     all
 };
 
 impl Constants {
+    /// For the first word's probes if k is at most 8, else for the second word's.
     #[inline(always)]
     pub(super) fn of(k: ProbeCount) -> &'static Self {
-        &CONSTANTS[(k.get() as usize - 1) % CONSTANTS.len()]
+        &CONSTANTS[(k.get() as usize - 1) % LANES]
     }
 }
 

@@ -31,6 +31,7 @@ pub(super) fn insert_batch<const L: usize>(
     batch.run(blocks, |block, hash| insert_mask(block, mask(hash, rows)));
 }
 
+#[inline(never)]
 pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: impl Lookups) {
     let rows = PerWord::of(&ROWS, k);
     batch.run(blocks, |block, hash| contains_mask(block, mask(hash, rows)));

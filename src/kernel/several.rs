@@ -194,8 +194,13 @@ impl Kernel {
         if modules.is_one() {
             return;
         }
+        let (hashes, rest) = hashes.as_chunks();
+        let (found, found_rest) = found.as_chunks_mut();
         for (index, module) in modules.iter().enumerate().skip(1) {
             self.look_up(module, k, (None::<Further<'_>>, Further { index, hashes, found }));
+        }
+        for (found, &hash) in found_rest.iter_mut().zip(rest) {
+            *found = *found && self.others_contain(modules, hash, k);
         }
     }
 }
