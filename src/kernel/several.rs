@@ -97,8 +97,11 @@ impl Kernel {
     /// Returns whether the second of two modules has the key, whose hash in the first is given.
     #[inline(never)]
     pub(crate) fn second_contains(k: ProbeCount, hash: u64, both: BlockSlice<'_>, kernel: Self) -> bool {
-        let (_, second) = both.halves();
-        second.is_none_or(|second| kernel.contains(second, hash_of_next(hash), k))
+        let (_, Some(second)) = both.halves() else { return true };
+        let hash = hash_of_next(hash);
+        // A kernel without inlined code is called, so that no register is saved for all kernels.
+        let answer = kernel.contains_inlined(second, hash, k);
+        answer.unwrap_or_else(|| Self::modules_contain(k, hash, second, second.as_slice().len(), kernel))
     }
 
     /// Returns whether all modules but the first have the key, whose hash in the first is given.
