@@ -317,7 +317,7 @@ impl BloomFilter {
     ///
     /// From about 64 keys on, it needs 0.8 to 1.1 of the time of a loop that counts what
     /// [`contains_hash`](Self::contains_hash) finds. If the filter is larger than a core's L2 cache, the waits for memory
-    /// overlap, so in 16 MiB a key costs 2.6 ns instead of 9 (Zen 5).
+    /// overlap, so in 16 MiB a key costs 2.5 ns instead of 8 (Zen 5).
     ///
     /// # Examples
     ///

@@ -88,7 +88,7 @@ impl<'a> BloomView<'a> {
     /// Looks up a hash in compact bytes without a view, for a cache that keeps raw blocks. The key must have been hashed
     /// under the filter's seed.
     ///
-    /// It runs 1.1 to 1.5 times as long as [`contains_hash`](Self::contains_hash) in a view that you keep. Opening the
+    /// It runs 1.2 to 1.6 times as long as [`contains_hash`](Self::contains_hash) in a view that you keep. Opening the
     /// bytes by [`from_compact`](Self::from_compact) for one lookup is slower.
     ///
     /// # Errors

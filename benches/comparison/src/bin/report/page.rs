@@ -29,6 +29,8 @@ const OF_20_TO_80: Columns =
 
 /// Why a peer is faster, where it is.
 pub const BY_CHANCE: &str = "This is within the 10% by which runs differ.";
+const LAYOUT: &str = "Where a program's short loops lie in memory changes their times. `sbbf-rs-safe` inserts in 0.96 ns in one \
+    program and in 1.46 ns in another (16 KiB, Zen 5), bloomline in 0.96 to 1.03 ns in both. Batches are faster.";
 const MISPREDICTED: &str = "If answers are random, the CPU mispredicts every second branch, which costs more than the \
     lookup, so the filters differ little. Look up a batch first, and branch afterwards.";
 const LENGTHS: &str = "The CPU mispredicts branches on the length if lengths vary. Between 33 and 64 bytes, the hash of \
@@ -44,7 +46,7 @@ pub const HEADLINES: [(&str, &str, &str, Columns, &str); 16] = [
     ("absent keys", BLOOMLINE, ABSENT, BY_SIZE, BY_CHANCE),
     ("present keys", BLOOMLINE, PRESENT, BY_SIZE, BY_CHANCE),
     ("mixed keys, then a branch", BLOOMLINE, MIXED, BY_SIZE, MISPREDICTED),
-    ("inserts", BLOOMLINE, INSERT, BY_SIZE, BY_CHANCE),
+    ("inserts", BLOOMLINE, INSERT, BY_SIZE, LAYOUT),
     ("absent keys, in batches", BLOOMLINE_BATCH, ABSENT, BY_SIZE, BY_CHANCE),
     ("mixed keys, in batches, then a branch", BLOOMLINE_BATCH, MIXED, BY_SIZE, BY_CHANCE),
     ("inserts, in batches", BLOOMLINE_BATCH, INSERT, BY_SIZE, BY_CHANCE),
