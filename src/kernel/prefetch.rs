@@ -55,8 +55,8 @@ pub(super) fn straddle(blocks: BlockSlice<'_>) -> bool {
 /// Returns the number of blocks from which on batches prefetch, three quarters of the L2 cache. In smaller filters the CPU
 /// overlaps the few waits for L3 itself, and prefetches cost up to a third (Emerald Rapids).
 ///
-/// With keys that were not asked before, prefetching begins to help at 0.4 to 0.8 of L2 on Zen 5, at 0.6 to 1.0 on Zen 3, and at 0.75 to 1.5 on
-/// Emerald Rapids, whichever the kernel.
+/// With keys that were not asked before, prefetching begins to help at 0.4 to 0.8 of L2 on Zen 5, at 0.6 to 1.0 on Zen 3,
+/// and at 0.75 to 1.5 on Emerald Rapids, whichever the kernel.
 #[inline]
 pub(crate) fn large() -> usize {
     static L2: Choice = Choice(AtomicU8::new(UNMADE));
