@@ -121,7 +121,7 @@ impl AtomicBloomFilter {
 
     /// Inserts many keys by hash, faster than one by one if the filter is larger than the caches.
     pub fn insert_batch(&self, hashes: &[u64]) {
-        for (hash, later) in kernel::with_later::<16>(hashes) {
+        for (hash, later) in kernel::with_later(hashes) {
             later.into_iter().for_each(|later| self.prefetch(later));
             self.insert_hash(hash);
         }
@@ -169,12 +169,12 @@ impl AtomicBloomFilter {
     /// If the slices differ in length.
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
-        // As far ahead as in the batches of a `BloomFilter`, because an absent key mostly has one line. From twice the size
-        // on, because a prefetch adds more to this loop than to a kernel's.
-        const AHEAD: usize = 96;
-        let is_large = self.blocks.as_slice().as_slice().len() >= 2 * kernel::large();
-        let later = if is_large { hashes.get(AHEAD..).unwrap_or_default() } else { &[] };
-        hashes.iter().take(AHEAD * usize::from(is_large)).for_each(|&hash| self.prefetch(hash));
+        // From twice the size on, because a prefetch adds more to this loop than to a kernel's.
+        let is_large = self.blocks.len() >= 2 * kernel::large();
+        let later = if is_large { hashes.get(kernel::DISTANCE..).unwrap_or_default() } else { &[] };
+        if is_large {
+            hashes.iter().take(kernel::DISTANCE).for_each(|&hash| self.prefetch(hash));
+        }
         let (found, found_late) = found.split_at_mut(later.len());
         for ((&hash, &later), found) in hashes.iter().zip(later).zip(found) {
             self.prefetch(later);
@@ -232,7 +232,7 @@ impl AtomicBloomFilter {
     /// The filter's size: its blocks of all modules, its modules and k.
     #[doc(alias("k", "n_blocks", "n_modules", "byte_len"))]
     pub fn sizing(&self) -> Sizing {
-        let n_blocks = self.blocks.as_slice().as_slice().len();
+        let n_blocks = self.blocks.len();
         Sizing { n_blocks, n_modules: n_blocks / self.blocks.module_blocks(), k: self.k }
     }
 
@@ -244,7 +244,7 @@ impl AtomicBloomFilter {
 
     /// Copies the blocks to `scratch` if they are so few that they may share lanes, as in a short filter.
     fn few<'r>(&self, scratch: &'r mut [Block; MOST_LANES]) -> Option<Modules<'r>> {
-        let copies = scratch.get_mut(..self.blocks.as_slice().as_slice().len())?;
+        let copies = scratch.get_mut(..self.blocks.len())?;
         self.blocks.copy_to(0, copies);
         Some(Modules { blocks: BlockSlice::new(copies)?, module_blocks: self.blocks.module_blocks() })
     }

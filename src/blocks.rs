@@ -271,6 +271,10 @@ impl SharedBlocks {
         self.0.module_blocks
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.n_blocks
+    }
+
     /// Copies the blocks from `start` on. Each lane is read at some time during the call.
     pub(crate) fn copy_to(&self, start: usize, copies: &mut [Block]) {
         for (copy, block) in copies.iter_mut().zip(&self.as_slice().0[start..]) {

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::{fmt, mem};
 
+use crate::bitmap::each_found;
 use crate::blocks::Blocks;
 use crate::compact;
 use crate::error::Error;
@@ -340,13 +341,8 @@ impl FilterBuilder {
         for hashes in self.hashes().flat_map(|hashes| hashes.chunks(1024)) {
             suspects.contains_batch(hashes, &mut found.as_flattened_mut()[..hashes.len()]);
             reserve(&mut candidates, hashes.len())?;
-            // Usually none of eight is found.
-            for (hashes, found) in hashes.chunks(8).zip(&found) {
-                let mut found = u64::from_le_bytes(found.map(u8::from));
-                while found != 0 {
-                    candidates.extend(hashes.get(found.trailing_zeros() as usize / 8));
-                    found &= found - 1;
-                }
+            for (hashes, &found) in hashes.chunks(8).zip(&found) {
+                each_found(found, |i| candidates.extend(hashes.get(i)));
             }
         }
         let n_candidates = candidates.len();

@@ -644,3 +644,28 @@ fn a_second_module_of_another_size_is_refused() {
     assert_eq!(of([9, 9]), Ok(()));
     assert_eq!(of([9, 10]).text(), impossible("blocks of a second module", 10));
 }
+
+/// From 6 MiB for each MiB of the L2 cache on, of which at most 2 count, batches of lookups prefetch, 16 hashes ahead.
+#[test]
+#[cfg_attr(miri, ignore = "hours under miri")]
+fn batches_in_filters_beyond_the_caches_answer_as_single_lookups() {
+    let hashes: Vec<u64> = (0..2_000).map(mix).collect();
+    for (n_modules, kernel) in
+        [1, 2].into_iter().flat_map(|n| Kernel::available().map(move |kernel| (n, kernel)))
+    {
+        let mut first = of_modules(n_modules, 200_000 / n_modules, 6);
+        first.insert_batch(&hashes[..500]);
+        let filter = ScalableBloomFilter::from_filter(first, 500, 0.01).unwrap();
+        let mut filter = filter.with_kernel(kernel);
+        filter.insert_batch(&hashes[500..1_000]);
+        assert_eq!(filter.filters().len(), 2);
+        for length in [0, 1, 15, 16, 17, 1_500] {
+            let queried = &hashes[2_000 - length..];
+            let mut found = vec![length % 2 == 0; length];
+            filter.contains_batch(queried, &mut found);
+            let answers: Vec<_> = queried.iter().map(|&hash| filter.contains_hash(hash)).collect();
+            assert_eq!(found, answers, "{kernel}, {n_modules} modules, {length} hashes");
+        }
+        assert!(hashes[..1_000].iter().all(|&hash| filter.contains_hash(hash)));
+    }
+}

@@ -74,7 +74,8 @@ fn filters_with_different_parameters_are_not_combined() {
 /// In a small filter and in one whose batches prefetch. Lengths are around those at which a batch changes its method.
 #[test]
 fn a_batch_sets_and_finds_the_bits_of_single_keys() {
-    let large = if cfg!(miri) { 5_000 } else { (4 << 23) + 7 };
+    // Above 3 MiB for each MiB of the L2 cache, of which at most 2 count.
+    let large = if cfg!(miri) { 5_000 } else { (6 << 23) + 7 };
     for (size_bits, k) in [(1, 1), (700, 3), (20_000, 64), (large, 7)] {
         let present: Vec<u64> = (0..size_bits.min(20_000) / 10).map(mix).chain([0, u64::MAX]).collect();
         let (mut single, mut batch) = (with_bits(size_bits, k), with_bits(size_bits, k));

@@ -7,6 +7,7 @@
 use super::prefetch::{PREFETCHES, large, prefetch};
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 use super::tables::first_word;
+use crate::bitmap::each_found;
 use crate::blocks::{Block, BlockSlice, BlockSliceMut};
 use crate::mask::block_index;
 use crate::modules::hash_of_next;
@@ -40,7 +41,7 @@ pub(super) trait Lookups: Sized {
 
 /// How many keys ahead a batch prefetches. Zen 5 needs more than 64 to hide the latency of memory. Intel's cores are
 /// slower with 128, probably because their first TLB, of 64 or 96 pages, has dropped a key's page by the key's turn.
-const DISTANCE: usize = 96;
+pub(crate) const DISTANCE: usize = 96;
 
 /// Hashes in groups of N. An iteration of a batch loop looks up or inserts the hashes of one group, and prefetches
 /// `LINES` lines for each of the N hashes that are [`DISTANCE`] later.
@@ -196,12 +197,7 @@ impl Lookups for Further<'_> {
             }
         } else {
             for (hashes, found) in hashes.iter().zip(found) {
-                let mut left = u64::from_le_bytes(found.map(u8::from));
-                while left != 0 {
-                    let i = (left.trailing_zeros() / 8) as usize;
-                    found[i] = answer(hashes[i]);
-                    left &= left - 1;
-                }
+                each_found(*found, |i| found[i] = answer(hashes[i]));
             }
         }
     }

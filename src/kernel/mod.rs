@@ -46,7 +46,7 @@ mod tables;
 #[cfg(target_has_atomic = "64")]
 pub(crate) use atomic::{insert_shared, set_shared};
 pub(crate) use bank::{ROWS, Square, prefetch as prefetch_rows};
-pub(crate) use batch::Changed;
+pub(crate) use batch::{Changed, DISTANCE};
 use batch::{Lookups, PAIR, WORD};
 use choice::Choice;
 pub(crate) use prefetch::{large, prefetch, with_later};

@@ -31,6 +31,7 @@ pub(super) fn insert_batch<const L: usize>(
     batch.run(blocks, |block, hash| insert_mask(block, mask(hash, rows)));
 }
 
+// Not inlined, because it would be compiled once for each caller.
 #[inline(never)]
 pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: impl Lookups) {
     let rows = PerWord::of(&ROWS, k);

@@ -33,6 +33,7 @@ pub(super) fn insert_batch<const L: usize>(
     batch.run(blocks, |block, hash| insert(block, hash, k));
 }
 
+// Not inlined, for the same reason as in `portable`.
 #[inline(never)]
 pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: impl Lookups) {
     batch.run(blocks, |block, hash| contains(block, hash, k));

@@ -7,10 +7,10 @@ use crate::blocks::{Block, BlockSlice, BlockSliceMut};
 use crate::mask::ProbeCount;
 use crate::modules::{Modules, hash_of_next};
 
-/// Hashes of a batch that are passed to a module at a time. They are copied to the stack.
+/// Hashes of a batch of inserts that are passed to a module at a time. They are copied to the stack.
 const CHUNK: usize = 1024;
 
-/// Shorter batches go one by one, because clearing the arrays of a chunk would cost as much.
+/// Shorter batches are inserted one by one, because clearing the arrays of a chunk would cost as much.
 const SHORT: usize = 64;
 
 /// What single lookups and inserts branch on, because they inline code for one and two modules. Made once, with a filter

@@ -197,7 +197,7 @@ impl CountingBloomFilter {
     fn raise_all(&mut self, hashes: &[u64]) {
         // A key has four lines of counters. Prefetched as far ahead as the plain filter's, they would evict each other
         // from the L1 cache.
-        for (hash, later) in kernel::with_later::<16>(hashes) {
+        for (hash, later) in kernel::with_later(hashes) {
             if let Some(later) = later {
                 let (lines, _) = self.counters_of(later).as_chunks();
                 lines.iter().for_each(|line| kernel::prefetch::<false>(line));

@@ -189,7 +189,7 @@ impl StandardBloomFilter {
         if !self.is_large() {
             return hashes.iter().for_each(|&hash| _ = self.insert_hash(hash));
         }
-        for (hash, later) in kernel::with_later::<16>(hashes) {
+        for (hash, later) in kernel::with_later(hashes) {
             let probes = |later| probes(later, self.bit_len(), self.k());
             later.into_iter().flat_map(probes).for_each(|bit| self.prefetch(bit));
             self.insert_hash(hash);

@@ -57,7 +57,7 @@ impl ScalableBloomFilter {
                 _ => 0,
             };
             let (now, rest) = hashes[n_added..].split_at(one_by_one);
-            for (hash, later) in kernel::with_later::<LAG>(now) {
+            for (hash, later) in kernel::with_later(now) {
                 later.into_iter().for_each(|later| self.prefetch_in(large, later));
                 each(self.add(hash)?);
             }
@@ -81,7 +81,7 @@ impl ScalableBloomFilter {
         }
         // For each key, first the answers of the first modules, later 1 if the key is new, else 0.
         let mut is_new = [0; CHUNK];
-        let mut ahead = kernel::with_later::<LAG>(hashes).zip(0..n);
+        let mut ahead = kernel::with_later(hashes).zip(0..n);
         for at in 0..n + LAG {
             if let Some(((hash, later), at)) = ahead.next() {
                 later.into_iter().for_each(|later| self.prefetch_in(large, later));
@@ -120,7 +120,7 @@ impl ScalableBloomFilter {
             return;
         }
         // Tried: ask each filter by its own batch. Without the common mask it needs 0.8 to 1.3 of the time.
-        for ((hash, later), found) in kernel::with_later::<LAG>(hashes).zip(found) {
+        for ((hash, later), found) in kernel::with_later(hashes).zip(found) {
             later.into_iter().for_each(|later| self.prefetch_in(large / 2, later));
             *found = self.contains_hash(hash);
         }
