@@ -7,7 +7,7 @@ from z3 import is_bv_value, sat, simplify, unknown
 
 # Where the stack begins, the filter's own fields are, and the block of the hash is.
 STACK, FILTER, BLOCK = 0x7FFF_0000_0000, 0x1000_0000_0000, 0x2000_0000_0000
-FILTER_BYTES = 72
+FILTER_BYTES = 88
 # Of a filter with one module.
 N_BLOCKS = BitVec("number of blocks", 64)
 RETURN = 0xFFFF_FFFF_FFFF_0000

@@ -17,8 +17,8 @@ from definition import high_product, mask, words
 from machine import BLOCK, FILTER, FILTER_BYTES, N_BLOCKS, Memory, Program, Refused
 from machine import is_possible, low, number, reached, taken, value
 
-# And the numbers of the kernels, as `src/kernel/mod.rs` lists them.
-MACHINES = {"EM_X86_64": (x86_64.Machine, range(5)), "EM_AARCH64": (aarch64.Machine, range(3))}
+# And the numbers of the kernels, as `src/kernel/mod.rs` lists them, and a filter's bytes.
+MACHINES = {"EM_X86_64": (x86_64.Machine, range(5), FILTER_BYTES), "EM_AARCH64": (aarch64.Machine, range(3), 72)}
 HASH = BitVec("hash", 64)
 LANES = [BitVec(f"lane {i}", 64) for i in range(8)]
 # The words of a filter are unknown, but for the fields that choose the kernel and k.
@@ -32,14 +32,20 @@ class Kernels:
 
     def __init__(self, path):
         self.program = Program(path)
-        self.interpreter, self.kernel_ids = MACHINES[self.program.architecture]
+        self.interpreter, self.kernel_ids, bytes_of_filter = MACHINES[self.program.architecture]
         size = self.program.constant(self.program.symbols["FILTER_BYTES"], 8)
-        assert int.from_bytes(size, "little") == FILTER_BYTES, f"a filter has {size!r} bytes"
+        assert int.from_bytes(size, "little") == bytes_of_filter, f"a filter has {size!r} bytes"
+        # Where the assembly's constants are, of which a filter keeps the address. 1024 bytes for each k up to 8.
+        statics = [at for name, at in self.program.symbols.items() if "7inlined9CONSTANTS" in name]
+        self.constants = statics[0] if statics else None
         # `kernel` reads a table next, which needs a known kernel.
         self.places = {name: self.loads(name)[0] for name in ("kernel", "k", "keys")}
         # Of all modules, then of one.
         self.n_blocks = *self.loads("n_blocks"), *self.loads("n_modules")
-        if not any(map(self.runs, itertools.product(self.loads("contains", HASH), (1, -1), FIELDS))):
+        loaded = self.loads("contains", HASH)
+        of_constants = [at for at in FIELDS if at in loaded] if statics else [None]
+        # The fastest kernel first, because the others do without the constants.
+        if not any(map(self.runs, itertools.product(self.kernel_ids, of_constants, loaded, (1, -1), FIELDS))):
             raise Refused(f"{path}: no kernel can be read; the last one is refused with {self.refused}")
 
     def machine(self, fields, second, writable=(), block=None):
@@ -56,16 +62,15 @@ class Kernels:
         return [at for at in machine.memory.loaded if at in range(FILTER, FILTER + FILTER_BYTES)]
 
     def runs(self, places):
-        """Whether what is inlined of one module, and beside it of two, and the blocks can be there, for which there are
-        no accessors."""
-        self.places["one"], beside, self.blocks = places
+        """Whether a kernel runs with the address of the constants, what is inlined of one module, and beside it of two,
+        and the blocks there, for which there are no accessors."""
+        kernel_id, self.places["constants"], self.places["one"], beside, self.blocks = places
         self.places["two"] = self.places["one"] + beside
-        for kernel_id in self.kernel_ids:
-            try:
-                self.run(self.fields(kernel_id, 1), "contains")
-                return True
-            except Refused as refused:
-                self.refused = refused
+        try:
+            self.run(self.fields(kernel_id, 1), "contains")
+            return True
+        except Refused as refused:
+            self.refused = refused
         return False
 
     def fields(self, kernel_id, k):
@@ -73,6 +78,8 @@ class Kernels:
         # Nothing is inlined of two modules, which is the number of the last kernel, `reference`.
         for name, field in (("kernel", kernel_id), ("one", kernel_id), ("two", self.kernel_ids[-1]), ("k", k)):
             memory.store(value(self.places[name]), value(field, 8))
+        if self.places["constants"] is not None:
+            memory.store(value(self.places["constants"]), value(self.constants + (k - 1) % 8 * 1024))
         return memory.words | dict.fromkeys(self.n_blocks, N_BLOCKS)
 
     def name(self, kernel_id):
