@@ -399,7 +399,7 @@ impl BloomFilter {
     /// If both have as many blocks, the bits are the same as if each key had been inserted here. If `other` has fewer,
     /// each of them is repeated, because its bits do not show in which of the larger filter's blocks a key falls. So
     /// its keys fill this filter as many times as this filter is larger. To unite with a larger filter, swap the two,
-    /// or [fold](Self::fold) it.
+    /// or [fold](Self::fold) it. If neither size divides the other, [resize](BloomView::to_resized) one of them.
     ///
     /// There is no `|`, because filters of some sizes have no union, and an operator cannot return an error.
     ///

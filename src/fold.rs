@@ -9,7 +9,7 @@ use crate::kernel;
 use crate::lanes::Lanes;
 use crate::memory::{OutOfMemory, reserve};
 use crate::modules::Modules;
-use crate::sizing;
+use crate::sizing::{self, Sizing};
 use crate::view::BloomView;
 
 impl BloomFilter {
@@ -137,6 +137,46 @@ impl BloomView<'_> {
                 *block = group;
             }
             Ok(self.filter_of(folded.in_modules(modules.n_modules())))
+        })
+    }
+
+    /// A filter of the same keys with `n_blocks` blocks, whatever this filter has, to unite filters of different sizes.
+    ///
+    /// If `n_blocks` divides this filter's number, the copy is [folded](Self::to_folded). If it is a multiple, each
+    /// block is repeated, which keeps the false-positive rate. Otherwise each block is the union of all blocks that may
+    /// have its keys, which is up to twice as full, so the rate is higher. Build filters with one size if you can.
+    ///
+    /// # Errors
+    ///
+    /// If `n_blocks` is 0, cannot be divided among the modules, or memory for the new filter cannot be allocated.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::BloomFilter;
+    ///
+    /// let (mut monday, mut tuesday) = (BloomFilter::with_blocks(10, 6)?, BloomFilter::with_blocks(12, 6)?);
+    /// monday.insert("ant");
+    /// tuesday.insert("bee");
+    /// tuesday.union_with(&monday.as_view().to_resized(tuesday.n_blocks())?)?;
+    /// assert!(tuesday.contains("ant") && tuesday.contains("bee"));
+    /// # Ok::<(), bloomline::Error>(())
+    /// ```
+    pub fn to_resized(&self, n_blocks: usize) -> Result<BloomFilter, Error> {
+        let new_blocks = Sizing::new(n_blocks, self.k())?.with_modules(self.n_modules())?.module_blocks();
+        self.lanes.with_blocks(|modules @ Modules { blocks, module_blocks }| {
+            let mut resized = Blocks::zeroed(n_blocks)?;
+            let new_modules = resized.as_mut_slice().chunks_exact_mut(new_blocks);
+            for (new, old) in new_modules.zip(blocks.as_slice().chunks_exact(module_blocks)) {
+                // The hashes of block i are from i to i + 1, in units of 2^64 / new_blocks.
+                let start = |i| i as u128 * module_blocks as u128;
+                for (i, block) in new.iter_mut().enumerate() {
+                    let first = (start(i) / new_blocks as u128) as usize;
+                    let end = start(i + 1).div_ceil(new_blocks as u128) as usize;
+                    *block = united(old[first..end].iter().copied());
+                }
+            }
+            Ok(Self { keys: None, ..*self }.filter_of(resized.in_modules(modules.n_modules())))
         })
     }
 

@@ -49,6 +49,8 @@ fn arguments_out_of_range() {
         Sizing::new(10, 6).unwrap().with_modules(3) => not_divided(10, 3),
         of_blocks(10).fold(3) => not_folded(10, 3),
         of_blocks(10).fold(0) => not_folded(10, 0),
+        of_blocks(10).as_view().to_resized(0) => n_blocks(0, most),
+        of_modules(3, 4, 6).as_view().to_resized(16) => not_divided(16, 3),
         of_blocks(10).shrink_to_fpr(f64::NAN) => not_a_rate("NaN"),
         filled(3).with_seed(9) => too_late(9),
         CountingBloomFilter::with_sizing(of_modules(2, 1, 6).sizing()) => one_module_of_counters(2),

@@ -374,6 +374,9 @@ fn folds_and_unions_keep_the_estimate_and_intersections_do_not() {
     let mut union = a.clone();
     union.union_with(&b).unwrap();
     assert_eq!(a.union(&b), union.keys());
+    let mut larger = BloomFilter::of(512.0 * 350.0, 6, hashes(1, 14_000..18_000));
+    larger.union_with(&a.as_view().to_resized(350).unwrap()).unwrap();
+    assert_about(larger.keys(), 12_000, "with a resized filter");
     let fewer = a.as_view().first_probes(5).unwrap();
     assert_about(fewer.estimated_keys(), 8_000 * 6 / 5, "by five of six probes");
     assert_about(a.intersection(&b).unwrap(), 2_000, "in both");

@@ -87,6 +87,23 @@ fn a_filter_is_combined_with_one_of_a_multiple_of_its_blocks() {
     assert!(both > 10_000, "{both}");
 }
 
+/// A resized filter has the bits that it has after a detour by a multiple of both sizes, in which each block is repeated.
+#[test]
+fn a_filter_is_resized_to_any_number_of_blocks() {
+    for (n_modules, k) in SHAPES {
+        for old in [1, 2, 3, 7, 10] {
+            let filter = in_modules(n_modules, (0..20 * old as u64).map(mix), old, k);
+            for new in [1, 2, 3, 5, 6, 14, 21] {
+                let mut expected = of_modules(n_modules, old * new, k);
+                expected.union_with(&filter).unwrap();
+                expected.fold(old).unwrap();
+                let resized = filter.as_view().to_resized(new * n_modules).unwrap();
+                assert!(resized == expected, "{old} to {new} blocks in {n_modules} modules, k = {k}");
+            }
+        }
+    }
+}
+
 #[test]
 fn filters_that_place_keys_differently_are_not_combined() {
     let ours = filter_of((0..100).map(mix), 8, 6);

@@ -100,7 +100,7 @@ impl Sizing {
     }
 
     /// Blocks of each module.
-    fn module_blocks(self) -> usize {
+    pub(crate) fn module_blocks(self) -> usize {
         self.n_blocks / self.n_modules
     }
 
