@@ -2,6 +2,9 @@
 //!
 //! DataFusion gathers what a window function returns for many rows in one array. An array of Binary panics at 2 GiB, so
 //! the planner replaces the aggregates by these, which return BinaryView.
+//!
+//! A plan that is sent to another process, as on Ballista, loses the clause `FILTER` of a window (DataFusion 55.2). So the
+//! planner also makes the keys that it leaves out null, which both aggregates skip.
 
 use std::sync::Arc;
 
@@ -12,7 +15,9 @@ use datafusion_expr::expr::WindowFunctionParams;
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::planner::{ExprPlanner, PlannerResult, RawWindowExpr};
 use datafusion_expr::utils::AggregateOrderSensitivity;
-use datafusion_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, WindowFunctionDefinition};
+use datafusion_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, Signature, WindowFunctionDefinition, when,
+};
 
 use super::{Build, Union};
 
@@ -26,6 +31,9 @@ impl ExprPlanner for Planner {
             && (function.inner().is::<Build>() || function.inner().is::<Union>())
         {
             *function = Arc::new(InWindow::of(AggregateUDF::clone(function)).into());
+            if let (Some(key), Some(filter)) = (expr.args.first_mut(), expr.filter.take()) {
+                *key = when(*filter, key.clone()).end()?;
+            }
         }
         Ok(PlannerResult::Original(expr))
     }
