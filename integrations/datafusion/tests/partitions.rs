@@ -7,7 +7,7 @@ use crate::common::{built, bytes};
 use arrow::array::{ArrayRef, BinaryArray, BooleanArray, Int16Array, Int64Array};
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field, Schema};
-use bloomline::{BloomFilter, BloomView, hash_key};
+use bloomline::{BloomFilter, BloomView, Sizing, hash_key};
 use bloomline_datafusion::aggregate_functions;
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::PhysicalExpr;
@@ -258,26 +258,26 @@ proptest! {
         prop_assert_eq!(seen, n);
     }
 
-    /// Filters of sizes of which the smallest divides all, with few and many probes.
+    /// Filters of any sizes, in one module or two, with few and many probes.
     #[test]
     fn unions(
-        smallest in prop::sample::select(vec![1_usize, 2, 3]),
-        partitions in vec((vec((prop::sample::select(vec![1_usize, 2, 4]), 4..=10_u32, keys()), 0..5), vec(any::<Index>(), 0..3)), 1..5),
+        first in sizes(),
+        partitions in vec((vec((sizes(), keys()), 0..5), vec(any::<Index>(), 0..3)), 1..5),
         steps in vec(any::<(Index, Index, bool)>(), 0..5),
     ) {
-        let make = |n_blocks, k, keys: &[Option<i16>]| {
-            let mut filter = BloomFilter::with_blocks(n_blocks, k).unwrap();
+        let make = |sizing: Sizing, keys: &[Option<i16>]| {
+            let mut filter = BloomFilter::with_sizing(sizing).unwrap();
             keys.iter().flatten().for_each(|key| _ = filter.insert(key));
             filter
         };
         let aggregate = aggregate("bloom_filter_union", &DataType::Binary);
         let mut states = vec![];
-        // One filter at least is of the smallest size.
-        let mut all = vec![make(smallest, 7, &[Some(7)])];
+        // One filter at least.
+        let mut all = vec![make(first, &[Some(7)])];
         for (i, (filters, cuts)) in partitions.iter().enumerate() {
             let mut column = vec![];
-            for (factor, k, keys) in filters {
-                all.push(make(smallest * factor, *k, keys));
+            for (size, keys) in filters {
+                all.push(make(*size, keys));
                 column.extend([all.last().map(BloomFilter::to_standalone), None]);
             }
             if i == 0 {
@@ -291,14 +291,28 @@ proptest! {
         }
         let result = merge(&aggregate, states, &steps);
         let result = BloomFilter::from_standalone(&result).unwrap();
-        let fewest = all.iter().map(BloomFilter::k).min().unwrap();
-        let mut expected = make(smallest, fewest, &[]);
+
+        let fewest = all.iter().map(BloomFilter::n_modules).min().unwrap();
+        let k = all.iter().map(BloomFilter::k).min().unwrap();
+        let largest = all.iter().map(|filter| filter.n_blocks() / filter.n_modules()).max().unwrap();
+        // A multiple of all sizes, in which each block is repeated.
+        let common = Sizing::new(COMMON_BLOCKS * fewest, k).unwrap().with_modules(fewest).unwrap();
+        let mut expected = make(common, &[]);
         for filter in &all {
-            let of_fewest = filter.as_view().first_probes(fewest).unwrap();
-            expected.union_with(&of_fewest.to_folded(filter.n_blocks() / smallest).unwrap()).unwrap();
+            expected.union_with(filter.as_view().first_modules(fewest).unwrap().first_probes(k).unwrap()).unwrap();
         }
+        expected.fold(COMMON_BLOCKS / largest).unwrap();
         prop_assert!(result == expected, "{result:?} {expected:?}");
-        let keys = partitions.iter().flat_map(|(filters, _)| filters).flat_map(|(_, _, keys)| keys);
+        let keys = partitions.iter().flat_map(|(filters, _)| filters).flat_map(|(_, keys)| keys);
         prop_assert!(keys.flatten().chain([&7]).all(|&key| result.contains(key)), "a key was lost");
     }
+}
+
+/// A multiple of all blocks of [`sizes`].
+const COMMON_BLOCKS: usize = 60;
+
+fn sizes() -> impl Strategy<Value = Sizing> {
+    (prop::sample::select(vec![1_usize, 2, 3, 4, 5, 6, 10]), 1..=2_usize, 4..=10_u32).prop_map(
+        |(blocks, modules, k)| Sizing::new(blocks * modules, k).unwrap().with_modules(modules).unwrap(),
+    )
 }

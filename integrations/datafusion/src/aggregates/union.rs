@@ -1,12 +1,13 @@
 //! `bloom_filter_union(filter)` makes one filter of the keys of all filters.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, BinaryViewBuilder, BooleanArray, ListArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, FieldRef};
-use bloomline::{BloomFilter, BloomView};
-use datafusion_common::{Result, ScalarValue, exec_err};
+use bloomline::{BloomFilter, Sizing};
+use datafusion_common::{Result, ScalarValue};
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::utils::AggregateOrderSensitivity;
 use datafusion_expr::{Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility};
@@ -74,72 +75,48 @@ fn element() -> FieldRef {
     Arc::new(Field::new("filter", DataType::BinaryView, false))
 }
 
-/// Unions of filters whose sizes do not divide each other. That is an error only at the end, because a smaller filter
-/// that arrives later may divide them all, so that `add` combines them. So the result does not depend on the order.
+/// A union for each size. They are united only at the end, because a filter that is resized twice may get more bits than
+/// by one step, and the result would depend on the order.
 #[derive(Debug, Default)]
 struct Unions(Vec<BloomFilter>);
 
 impl Unions {
     fn add(&mut self, bytes: &[u8]) -> Result<()> {
-        let view = filters::open(NAME, bytes)?;
-        let mut united: Option<BloomFilter> = None;
-        loop {
-            let new = united.as_ref().map_or(view, BloomFilter::as_view);
-            let Some(i) = self.0.iter().position(|old| divides(old.into(), new) || divides(new, old.into()))
-            else {
-                break;
-            };
-            let mut old = self.0.swap_remove(i);
-            unite(&mut old, new)?;
-            united = Some(old);
+        let filter = filters::open(NAME, bytes)?;
+        match self.0.iter_mut().find(|union| union.sizing() == filter.sizing()) {
+            Some(union) => union.union_with(filter).map_err(|error| failed(NAME, error))?,
+            None => self.0.push(filter.to_filter().map_err(|error| not_made(NAME, error))?),
         }
-        self.0.push(match united {
-            Some(united) => united,
-            None => view.to_filter().map_err(|error| not_made(NAME, error))?,
-        });
         Ok(())
     }
 
-    /// The union of all. `None` if there were no filters, and an error if several unions remain.
-    fn united(&mut self) -> Result<Option<BloomFilter>> {
-        // Sorted, so that the error does not depend on the order of the rows.
-        self.0.sort_by_key(|filter| (filter.n_modules(), filter.n_blocks()));
-        let [a, b, ..] = &self.0[..] else { return Ok(self.0.pop()) };
-        let (what, a, b) = match a.n_modules() == b.n_modules() {
-            true => ("blocks", a.n_blocks(), b.n_blocks()),
-            false => ("modules", a.n_modules(), b.n_modules()),
-        };
-        exec_err!(
-            "{NAME}: filters of {a} and {b} {what} have no union of a low false-positive rate: \
-             give bloom_filter the same expected_keys and fpr"
-        )
+    /// The union of all, in the largest size, and with the fewest modules and probes, because every filter has these.
+    /// `None` if there were no filters.
+    fn united(&self) -> Result<Option<Cow<'_, BloomFilter>>> {
+        if let [] | [_] = &self.0[..] {
+            return Ok(self.0.first().map(Cow::Borrowed));
+        }
+        let sizes = || self.0.iter().map(BloomFilter::sizing);
+        let n_modules = sizes().map(Sizing::n_modules).min().unwrap_or(1);
+        let module_blocks = sizes().map(|size| size.n_blocks() / size.n_modules()).max().unwrap_or(1);
+        let k = sizes().map(Sizing::k).min().unwrap_or(1);
+        let mut united: Option<BloomFilter> = None;
+        for filter in &self.0 {
+            let view = filter.as_view();
+            let fewest = view.first_modules(n_modules).and_then(|view| view.first_probes(k)).unwrap_or(view);
+            let resized =
+                fewest.to_resized(n_modules * module_blocks).map_err(|error| not_made(NAME, error))?;
+            match &mut united {
+                Some(united) => united.union_with(&resized).map_err(|error| failed(NAME, error))?,
+                None => united = Some(resized),
+            }
+        }
+        Ok(united.map(Cow::Owned))
     }
 
     fn size(&self) -> usize {
         self.0.iter().map(|filter| size_of::<BloomFilter>() + filter.byte_len()).sum()
     }
-}
-
-fn divides(a: BloomView<'_>, b: BloomView<'_>) -> bool {
-    a.n_modules() == b.n_modules() && b.n_blocks().is_multiple_of(a.n_blocks())
-}
-
-/// Unites two filters whose sizes divide each other, in the smaller size and with the smaller k. Their k can differ,
-/// because `expected_keys` decides both size and k.
-fn unite(filter: &mut BloomFilter, other: BloomView<'_>) -> Result<()> {
-    let (n_blocks, k) = (filter.n_blocks().min(other.n_blocks()), filter.k().min(other.k()));
-    let folded = |view: BloomView<'_>| {
-        let of_k = view.first_probes(k).unwrap_or(view);
-        of_k.to_folded(view.n_blocks() / n_blocks).map_err(|error| not_made(NAME, error))
-    };
-    if (filter.n_blocks(), filter.k()) != (n_blocks, k) {
-        *filter = folded(filter.as_view())?;
-    }
-    let united = match other.n_blocks() == n_blocks {
-        true => filter.union_with(other.first_probes(k).unwrap_or(other)),
-        false => filter.union_with(&folded(other)?),
-    };
-    united.map_err(|error| failed(NAME, error))
 }
 
 /// The state of each group is a list of its filters.
@@ -173,10 +150,7 @@ impl Accumulator for Whole {
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let united = self.0.united()?;
-        let bytes = united.as_ref().map(|filter| filters::standalone(NAME, filter)).transpose()?;
-        // A window function adds more filters after this.
-        self.0.0.extend(united);
-        Ok(ScalarValue::Binary(bytes))
+        Ok(ScalarValue::Binary(united.map(|filter| filters::standalone(NAME, &filter)).transpose()?))
     }
 
     fn size(&self) -> usize {
@@ -257,8 +231,9 @@ impl GroupsAccumulator for Groups {
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
-        let united = self.take(emit_to).iter_mut().map(Unions::united).collect::<Result<Vec<_>>>()?;
-        filters::column(NAME, united.iter().map(Option::as_ref), filters::FEWER_GROUPS)
+        let groups = self.take(emit_to);
+        let united = groups.iter().map(Unions::united).collect::<Result<Vec<_>>>()?;
+        filters::column(NAME, united.iter().map(Option::as_deref), filters::FEWER_GROUPS)
     }
 
     fn size(&self) -> usize {
