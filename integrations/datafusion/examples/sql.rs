@@ -2,6 +2,7 @@
 
 use bloomline_datafusion::register_all;
 use datafusion::error::Result;
+use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::prelude::SessionContext;
 
 #[tokio::main]
@@ -15,11 +16,27 @@ async fn main() -> Result<()> {
             .expect("a block of SQL")
             .to_owned(),
     };
-    let mut context = SessionContext::new();
+    let mut context = SessionContext::new_with_state(state());
     register_all(&mut context)?;
     for statement in sql.split(';').map(str::trim).filter(|statement| !statement.is_empty()) {
         println!("{statement};");
         context.sql(statement).await?.show().await?;
     }
     Ok(())
+}
+
+#[cfg(not(feature = "join-filters"))]
+fn state() -> SessionState {
+    SessionStateBuilder::new_with_default_features().build()
+}
+
+/// Its joins filter themselves.
+#[cfg(feature = "join-filters")]
+fn state() -> SessionState {
+    use bloomline_datafusion::{BloomlineOptions, JoinFilters};
+    let config = datafusion::prelude::SessionConfig::new().with_option_extension(BloomlineOptions::default());
+    SessionStateBuilder::new_with_default_features()
+        .with_config(config)
+        .with_physical_optimizer_rule(std::sync::Arc::new(JoinFilters))
+        .build()
 }

@@ -34,7 +34,8 @@
 //!
 //! In `OVER (…)`, SQL's planner replaces the aggregates by `bloom_filter_in_window` and `bloom_filter_union_in_window`.
 //! They return BinaryView, because DataFusion gathers their results in one array, and panics if an array of Binary
-//! exceeds 2 GiB. If you build window expressions without SQL, use these functions.
+//! exceeds 2 GiB. If you build window expressions without SQL, use these functions, and instead of a filter on the window,
+//! which DataFusion 55.2 leaves out of plans that it sends to other processes, make the keys null.
 //!
 //! `bloom_contains` rewrites its first argument while a query is planned, so that the filter is not copied for each row.
 //! `EXPLAIN` then shows the internal function `bloom_reference`, which checks a filter once and returns a struct that
@@ -65,7 +66,7 @@ use datafusion_expr::{AggregateUDF, ScalarUDF};
 #[cfg(feature = "join-filters")]
 pub use join_filters::{
     BloomlineOptions, JoinFilterBuildExec, JoinFilterCodec, JoinFilterExec, JoinFilterOptions,
-    register_join_filters, with_join_filters,
+    JoinFilterPlanner, JoinFilterTapExec, JoinFilters,
 };
 
 use aggregates::{Build, InWindow, Planner, Union};

@@ -1,6 +1,7 @@
-//! Random joins. The rule changes no result, and a query that has an answer without it has one with it.
+//! Random joins. The rules change no result, and a query that has an answer without them has one with them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::File;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -11,30 +12,37 @@ use arrow::compute::cast;
 use arrow::csv;
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::row::{RowConverter, SortField};
-use bloomline_datafusion::{JoinFilterCodec, register_join_filters};
+use bloomline_datafusion::JoinFilterCodec;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::datasource::MemTable;
 use datafusion::error::Result;
-use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{FairSpillPool, GreedyMemoryPool, MemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, LogicalPlan, TableType};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::physical_expr::PhysicalExprRef;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_plan::execution_plan::{execute_stream, reset_plan_states};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::execution_plan::{
+    execute_stream, replace_children_if_necessary, reset_plan_states,
+};
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::{ExecutionPlan, displayable};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties, displayable,
+};
 use datafusion::prelude::{CsvReadOptions, ParquetReadOptions, SessionContext};
 use datafusion_common::exec_datafusion_err;
+use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_proto::bytes::{
     physical_plan_from_bytes_with_extension_codec, physical_plan_to_bytes_with_extension_codec,
 };
 use datafusion_proto::physical_plan::{ComposedPhysicalExtensionCodec, DefaultPhysicalExtensionCodec};
-use futures::{FutureExt, StreamExt, TryStreamExt};
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use tempfile::TempDir;
 
-use crate::common::{Random, runtime, session};
+use crate::common::{Keys, Random, filtering_session, runtime, session};
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -183,6 +191,83 @@ impl TableProvider for Optimised {
     }
 }
 
+/// Merges partitions one after the other, and not side by side as DataFusion's operator does.
+#[derive(Debug)]
+struct InTurn {
+    merge: Plan,
+    /// Whether all partitions are executed before the first one is drained.
+    is_ready: bool,
+}
+
+impl DisplayAs for InTurn {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "InTurn: is_ready={}", self.is_ready)
+    }
+}
+
+impl ExecutionPlan for InTurn {
+    fn name(&self) -> &str {
+        "InTurn"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.merge.properties()
+    }
+
+    fn children(&self) -> Vec<&Plan> {
+        self.merge.children()
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> Result<Plan> {
+        let merge = replace_children_if_necessary(Arc::clone(&self.merge), children)?;
+        Ok(Arc::new(Self { merge, is_ready: self.is_ready }))
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&PhysicalExprRef) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn execute(&self, _: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let input = Arc::clone(self.children()[0]);
+        let partitions = 0..input.output_partitioning().partition_count();
+        let execute = move |partition| input.execute(partition, Arc::clone(&context));
+        let rows = if self.is_ready {
+            let streams = partitions.map(execute).collect::<Result<Vec<_>>>()?;
+            stream::iter(streams).flatten().boxed()
+        } else {
+            stream::iter(partitions).map(execute).try_flatten().boxed()
+        };
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
+    }
+}
+
+fn in_turn(plan: &Plan, is_ready: bool) -> Result<Plan> {
+    let replace = |plan: Plan| {
+        let is_merge = plan.is::<CoalescePartitionsExec>() && plan.fetch().is_none();
+        Ok(if is_merge {
+            Transformed::yes(Arc::new(InTurn { merge: plan, is_ready }) as Plan)
+        } else {
+            Transformed::no(plan)
+        })
+    };
+    let plan = Arc::clone(plan).transform_up(replace)?.data;
+    Ok(match plan.output_partitioning().partition_count() {
+        1 => plan,
+        _ => Arc::new(InTurn { merge: Arc::new(CoalescePartitionsExec::new(plan)), is_ready }),
+    })
+}
+
+/// How a plan runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Once,
+    InTurn { is_ready: bool },
+    Twice { is_reset: bool, is_interleaved: bool },
+}
+
 /// Writes queries from templates, in which `$` and a letter stand for a random part, `@` for a column, and `#` for a
 /// table's alias.
 struct Writer<'r> {
@@ -247,7 +332,29 @@ const OF_FEW: &str =
     "SELECT * FROM few AS a $k JOIN $t AS b ON a.@ = b.@; SELECT * FROM few AS a JOIN $t AS b ON a.@ = b.@;
     SELECT * FROM $t AS a $k JOIN few AS b ON a.@ = b.@; SELECT * FROM $t AS a $s JOIN few AS b ON a.@ = b.@";
 
+/// Queries of which each iteration joins the rows of the iteration before.
+const RECURSIVE: &str =
+    "SELECT x.*, 0 AS n FROM $t AS x WHERE $f UNION SELECT y.*, w.n + 1 FROM work AS w JOIN TABLE AS y ON $j WHERE w.n < 4;
+    SELECT x.*, 0 AS n FROM $t AS x WHERE x.v < 5 UNION SELECT y.*, w.n + 1 FROM TABLE AS y JOIN work AS w ON $j WHERE w.n < 3;
+    SELECT x.*, 0 AS n FROM $t AS x WHERE x.v % 9 = 4 UNION ALL SELECT y.*, w.n + 1 FROM work AS w JOIN TABLE AS y ON $j
+    JOIN $r AS z ON y.@ = z.@ WHERE w.n < 2;
+    SELECT x.*, 0 AS n FROM $t AS x WHERE x.v < 9 UNION SELECT y.*, w.n + 1 FROM work AS w JOIN TABLE AS y ON $j
+    WHERE w.n < 2 AND y.@ IN (SELECT z.@ FROM $r AS z);
+    SELECT x.*, 0 AS n FROM $t AS x WHERE $f UNION SELECT y.*, 1 FROM TABLE AS y LEFT SEMI JOIN work AS w ON $j;
+    SELECT x.*, 0 AS n FROM $t AS x WHERE x.v < 2 UNION SELECT w.i, w.l, w.t, w.d, w.m, w.w, w.p, coalesce(y.v, w.v), w.n + 1
+    FROM work AS w LEFT JOIN TABLE AS y ON $j WHERE w.n < 3";
+const OF_WORK: &str = "SELECT * FROM work; SELECT count(*), sum(v), max(n) FROM work; SELECT n, count(*) FROM work GROUP BY n;
+    SELECT x.*, w.n FROM work AS w $k JOIN $t AS x ON w.@ = x.@; SELECT x.* FROM $t AS x $s JOIN work AS w ON w.@ = x.@";
+
 impl Writer<'_> {
+    /// The terms read the same table, because columns of others have other types.
+    fn recursive_query(&mut self) -> String {
+        let terms = self.part(RECURSIVE, "x", 1);
+        let table = terms.split_once("0 AS n FROM ").expect("a static term").1;
+        let terms = terms.replace("TABLE", table.split(' ').next().unwrap());
+        format!("WITH RECURSIVE work AS ({terms}) {}", self.part(OF_WORK, "x", 0))
+    }
+
     /// `depth` is how deep subqueries may be nested.
     fn write(&mut self, template: &str, x: &str, depth: u32) -> String {
         let template = template.replace('@', self.random.part("i; l; t; d; m; w")).replace('#', x);
@@ -265,6 +372,7 @@ impl Writer<'_> {
                 "e" if self.fails => self.part(FAILING, x, 0),
                 "e" => format!("{x}.i + 1"),
                 "o" => self.on(x, "y"),
+                "j" => self.on("w", "y"),
                 "n" => self.random.part("1; 3; 7; 20; 50").to_owned(),
                 "k" => self.random.part("; LEFT; RIGHT; FULL").to_owned(),
                 "s" => self.random.part("LEFT SEMI; LEFT ANTI").to_owned(),
@@ -332,25 +440,79 @@ impl Writer<'_> {
     }
 }
 
-/// The hashes of an answer's rows in order, or of those of its first batches, and how many rows filters dropped.
-async fn answer(plan: &Plan, task: &Arc<TaskContext>, batches: usize) -> Result<(Vec<u64>, usize)> {
-    let plan = reset_plan_states(Arc::clone(plan))?;
-    let read = async {
-        let stream = execute_stream(Arc::clone(&plan), Arc::clone(task))?;
+/// One run of a plan.
+struct Run {
+    stream: SendableRecordBatchStream,
+    converter: RowConverter,
+    /// The hashes of its rows so far.
+    rows: Vec<u64>,
+}
+
+impl Run {
+    fn start(plan: &Plan, task: &Arc<TaskContext>) -> Result<Self> {
+        let stream = execute_stream(Arc::clone(plan), Arc::clone(task))?;
         let fields =
             plan.schema().fields().iter().map(|field| SortField::new(field.data_type().clone())).collect();
-        let (converter, mut rows) = (RowConverter::new(fields)?, Vec::new());
-        let mut stream = stream.take(batches);
-        while let Some(batch) = stream.try_next().await? {
-            let batch = converter.convert_columns(batch.columns())?;
-            rows.extend(batch.iter().map(|row| bloomline::hash_key(row.as_ref(), 0)));
-            if rows.len() > 30_000 {
-                return Err(exec_datafusion_err!("more rows than the test has time for"));
+        Ok(Self { stream, converter: RowConverter::new(fields)?, rows: Vec::new() })
+    }
+
+    /// Reads a batch. False at the end.
+    async fn next(&mut self) -> Result<bool> {
+        let Some(batch) = self.stream.try_next().await? else { return Ok(false) };
+        let batch = self.converter.convert_columns(batch.columns())?;
+        self.rows.extend(batch.iter().map(|row| bloomline::hash_key(row.as_ref(), 0)));
+        if self.rows.len() > 30_000 {
+            return Err(exec_datafusion_err!("more rows than the test has time for"));
+        }
+        Ok(true)
+    }
+
+    fn sorted(mut self) -> Vec<u64> {
+        self.rows.sort_unstable();
+        self.rows
+    }
+}
+
+/// The hashes of an answer's rows in order, or of those of its first batches, and how many rows filters dropped.
+async fn answer(plan: &Plan, task: &Arc<TaskContext>, batches: usize) -> Result<(Vec<u64>, usize)> {
+    let read = async |plan: Plan| {
+        let mut run = Run::start(&plan, task)?;
+        for _ in 0..batches {
+            if !run.next().await? {
+                break;
             }
         }
-        rows.sort_unstable();
-        Ok((rows, dropped(&*plan)))
+        Ok((run.sorted(), dropped(&*plan)))
     };
+    guarded(read(reset_plan_states(Arc::clone(plan))?)).await
+}
+
+/// The same of each run of a plan. What filters dropped is that of the last run.
+async fn answers(plan: &Plan, task: &Arc<TaskContext>, way: Way) -> Result<(Vec<Vec<u64>>, usize)> {
+    let Way::Twice { is_reset, is_interleaved } = way else {
+        let (rows, dropped) = answer(plan, task, usize::MAX).await?;
+        return Ok((vec![rows], dropped));
+    };
+    let read = async |plan: Plan| {
+        let mut first = Run::start(&plan, task)?;
+        let mut goes_on = first.next().await?;
+        while goes_on && !is_interleaved {
+            goes_on = first.next().await?;
+        }
+        let again = if is_reset { reset_plan_states(Arc::clone(&plan))? } else { plan };
+        let mut second = Run::start(&again, task)?;
+        while second.next().await? {
+            goes_on = goes_on && first.next().await?;
+        }
+        while goes_on {
+            goes_on = first.next().await?;
+        }
+        Ok((vec![first.sorted(), second.sorted()], dropped(&*again)))
+    };
+    guarded(read(reset_plan_states(Arc::clone(plan))?)).await
+}
+
+async fn guarded<T>(read: impl Future<Output = Result<T>>) -> Result<T> {
     let read = tokio::time::timeout(Duration::from_secs(20), AssertUnwindSafe(read).catch_unwind()).await;
     let read = read.map_err(|_| exec_datafusion_err!("no end"))?;
     read.map_err(|_| exec_datafusion_err!("a panic"))?
@@ -391,28 +553,45 @@ impl Report {
         *self.counts.entry(what).or_default() += u64::from(is);
     }
 
-    /// Compares the answers of a plan without the rule and of one with it, and returns whether both have the same.
-    async fn compare(&mut self, plans: &[Plan; 2], tasks: &[Arc<TaskContext>; 2], query: &str) -> bool {
-        let answer = async |i: usize| answer(&plans[i], &tasks[i], usize::MAX).await;
-        let failure = match (answer(0).await, answer(1).await) {
+    /// Compares the answers of a plan without a rule and of one with it. If both have the same, returns how many rows
+    /// filters dropped.
+    async fn compare(
+        &mut self,
+        plans: &[Plan; 2],
+        tasks: &[Arc<TaskContext>; 2],
+        way: Way,
+        query: &str,
+    ) -> Option<usize> {
+        let answers = async |i: usize| answers(&plans[i], &tasks[i], way).await;
+        // Any four rows are right.
+        let is_same = |some: &[Vec<u64>], others: &[Vec<u64>]| {
+            let is_same = |(some, others): (&Vec<u64>, &Vec<u64>)| {
+                some == others || query.ends_with("LIMIT 4") && some.len() == others.len()
+            };
+            some.iter().zip(others).all(is_same)
+        };
+        let lengths = |answers: &[Vec<u64>]| answers.iter().map(Vec::len).collect::<Vec<_>>();
+        let compared = match (answers(0).await, answers(1).await) {
+            // Some operators of DataFusion cannot run again, and return other rows.
+            (Ok((without, _)), _) if !is_same(&without, &without[1..]) => return None,
             (Ok((without, _)), Ok((with, dropped))) => {
                 self.count("dropping rows", dropped > 0);
-                // Any four rows are right.
-                let is_same = without == with || query.ends_with("LIMIT 4") && without.len() == with.len();
-                (!is_same).then(|| format!("{} rows without the rule, {} with it", without.len(), with.len()))
+                let failure =
+                    || format!("{:?} rows without the rule, {:?} with it", lengths(&without), lengths(&with));
+                if is_same(&without, &with) { Ok(dropped) } else { Err(failure()) }
             }
             (Ok(_), Err(error)) => {
                 // The order in which partitions run may decide whether a query fails.
                 for _ in 0..3 {
-                    if answer(0).await.is_err() || answer(1).await.is_ok() {
-                        return false;
+                    if answers(0).await.is_err() || answers(1).await.is_ok() {
+                        return None;
                     }
                 }
-                Some(error.to_string())
+                Err(error.to_string())
             }
             (Err(_), with) => {
                 self.count("failing with the rule and without", with.is_err());
-                return false;
+                return None;
             }
         };
         // Tasks may outlive the answer for a moment.
@@ -422,24 +601,49 @@ impl Report {
             }
         }
         assert_eq!(tasks[1].memory_pool().reserved(), 0, "memory stays reserved: {query}");
-        let plan = || displayable(&*plans[1]).indent(false).to_string();
-        let is_same = failure.is_none();
+        let plan = || shown(&plans[1]);
+        let failure = compared.as_ref().err();
         self.failures.extend(failure.map(|failure| format!("{query}\n{failure}\n{}", plan())));
-        is_same
+        compared.ok()
     }
 
     /// Runs the query of a seed with the rule and without.
     async fn check(&mut self, seed: u64) {
         let random = &mut Random::new(seed);
         let mode = random.part(
-            "plain; plain; plain; plain; plain; plain; memory; memory; cancelled; cancelled; optimised",
+            "plain; plain; plain; plain; plain; plain; plain; memory; cancelled; cancelled; optimised; recursive;
+            recursive",
         );
+        let keys = random.of(&[Keys::Tap, Keys::Tap, Keys::SecondRead]);
+        let way = if keys == Keys::Tap && ["plain", "recursive"].contains(&mode) {
+            let twice = |is_reset, is_interleaved| Way::Twice { is_reset, is_interleaved };
+            random.of(&[
+                Way::Once,
+                Way::Once,
+                Way::InTurn { is_ready: false },
+                Way::InTurn { is_ready: true },
+                twice(false, false),
+                twice(false, true),
+                twice(true, false),
+                twice(true, true),
+            ])
+        } else {
+            Way::Once
+        };
         let format = random.of(&["", "", "", "csv", "parquet", "parquet", "parquet", "parquet"]);
-        // With one partition, the same memory is needed each time, and a limit takes the same rows.
-        let partitions =
-            if ["memory", "optimised"].contains(&mode) { "1" } else { random.of(&["1", "4", "4", "4"]) };
-        // DataFusion 55.2 pushes filters below the limits of plans that are optimised already.
-        let pushes = if mode == "optimised" { "false" } else { random.of(&["true", "false"]) };
+        // With one partition, the same memory is needed each time, and a limit takes the same rows. Most plans that
+        // are not reset can run again if they read tables in memory without repartitioning them.
+        let is_reset = !matches!(way, Way::Twice { is_reset: false, .. });
+        let format = if is_reset { format } else { "" };
+        let partitions = match way {
+            _ if !is_reset || ["memory", "optimised"].contains(&mode) => "1",
+            Way::InTurn { .. } => "4",
+            _ => random.of(&["1", "4", "4", "4"]),
+        };
+        // DataFusion 55.2 pushes filters below the limits of plans that are optimised already, and its filters wait for
+        // all partitions of a join.
+        let is_safe = mode != "optimised" && !matches!(way, Way::InTurn { .. });
+        let pushes = if is_safe { random.of(&["true", "false"]) } else { "false" };
         let shuffled = random.of(&["0", "0", "1000000"]);
         let settings = [
             ("datafusion.execution.target_partitions", partitions),
@@ -451,8 +655,7 @@ impl Report {
             ("datafusion.optimizer.hash_join_single_partition_threshold", shuffled),
             ("datafusion.optimizer.hash_join_single_partition_threshold_rows", shuffled),
         ];
-        let contexts = [session(&settings), session(&settings)];
-        register_join_filters(&contexts[1]);
+        let contexts = [session(&settings), filtering_session(keys, &settings)];
         let (sample, share) = (random.of(&["16", "65536"]), random.of(&["0.95", "0.3"]));
         for (option, value) in [("force", "true"), ("sample_rows", sample), ("max_share", share)] {
             contexts[1].sql(&format!("SET bloomline.join_filters.{option} = {value}")).await.unwrap();
@@ -475,25 +678,42 @@ impl Report {
             let few = physical(&contexts[0], &logical(&contexts[0], &few).await.unwrap()).await.unwrap();
             contexts[0].register_table("few", Arc::new(Optimised(few))).unwrap();
             writer.part(OF_FEW, "a", 0)
+        } else if mode == "recursive" {
+            writer.recursive_query()
         } else {
             writer.query()
         };
-        let query = format!("JOIN_SEED={seed}, {mode}, {format}, {partitions} partitions: {sql}");
+        let mut sql = sql;
+        // Their rows may have the same `v`, so an order by it is not the same each time.
+        let has_view = mode == "plain" && sql.contains("t2") && !sql.contains("ORDER BY");
+        if has_view {
+            let view = writer.part(ROWS, "x", 1);
+            // A view that cannot be planned is not there.
+            _ = contexts[0].sql(&format!("CREATE VIEW viewed AS {view}")).await;
+            sql = sql.replace("t2", "viewed");
+        }
+        let query =
+            format!("JOIN_SEED={seed}, {mode}, {format}, {partitions} partitions, {keys:?}, {way:?}: {sql}");
         // Both have the tables of the first session. It takes longest to optimise a logical plan.
         let Ok(logical) = logical(&contexts[0], &sql).await else { return };
         let Ok(without) = physical(&contexts[0], &logical).await else { return };
         let with = physical(&contexts[1], &logical).await.unwrap_or_else(|error| panic!("{query}\n{error}"));
         let (mut plans, tasks) = ([without, with], contexts.each_ref().map(SessionContext::task_ctx));
-        let texts = plans.each_ref().map(|plan| displayable(&**plan).indent(false).to_string());
-        let has_join = texts[0].contains("HashJoinExec") || texts[0].contains("SortMergeJoinExec");
-        let has_filter = has_join && texts[1].contains("JoinFilterExec");
         if random.below(5) == 0
             && let Ok(without) = travel(&plans[0], &tasks[0])
         {
             let with = travel(&plans[1], &tasks[1]).unwrap_or_else(|error| panic!("{query}\n{error}"));
             plans = [without, with];
-            self.count("through the codec", has_filter);
+            self.count("travelled", keys == Keys::Tap);
+            self.count("travelled with a filter", shown(&plans[1]).contains("JoinFilterBuildExec"));
+            assert!(!shown(&plans[1]).contains("JoinFilterTapExec"), "{query}");
         }
+        if let Way::InTurn { is_ready } = way {
+            plans = plans.map(|plan| in_turn(&plan, is_ready).unwrap());
+        }
+        let texts = plans.each_ref().map(shown);
+        let has_filter = texts[1].contains("JoinFilterExec");
+        assert!(!texts[0].contains("JoinFilterExec"));
         if mode == "cancelled" {
             let mut read = Box::pin(answer(&plans[1], &tasks[1], random.of(&[1, 2, 3, usize::MAX])));
             let mut is_running = true;
@@ -503,11 +723,29 @@ impl Report {
             }
             self.count("cancelled", has_filter && is_running);
         }
-        let is_same = self.compare(&plans, &tasks, &query).await;
+        let dropped = self.compare(&plans, &tasks, way, &query).await;
+        let is_same = dropped.is_some();
         self.count("answered", is_same);
-        for join in ["JoinFilterExec", "mode=CollectLeft", "mode=Partitioned", "SortMergeJoinExec"] {
-            self.count(join, is_same && has_filter && texts[1].contains(join));
+        for operator in [
+            "JoinFilterTapExec",
+            "JoinFilterBuildExec",
+            "mode=CollectLeft",
+            "mode=Partitioned",
+            "SortMergeJoinExec",
+            "RecursiveQueryExec",
+        ] {
+            self.count(operator, is_same && has_filter && texts[1].contains(operator));
         }
+        let drops = dropped.is_some_and(|dropped| dropped > 0);
+        let acts = is_same && has_filter;
+        self.count("in turn", acts && texts[1].contains("InTurn"));
+        if let Way::Twice { is_reset, is_interleaved } = way {
+            self.count("twice", acts && !is_reset && !is_interleaved);
+            self.count("interleaved", acts && !is_reset && is_interleaved);
+            self.count("twice after a reset", acts && is_reset && !is_interleaved);
+            self.count("interleaved after a reset", acts && is_reset && is_interleaved);
+        }
+        self.count("views", drops && has_view);
         self.count("files", is_same && has_filter && !format.is_empty());
         self.count("expressions that may fail", is_same && has_filter && fails);
         if mode == "memory" && is_same && has_filter {
@@ -516,11 +754,16 @@ impl Report {
             for percent in [100, 104, random.of(&[110, 130, 200])] {
                 let bytes = need * percent / 100;
                 let tasks = contexts.each_ref().map(|context| limited(context, is_fair, bytes));
-                let is_same = self.compare(&plans, &tasks, &format!("{bytes} bytes for {query}")).await;
-                self.count("memory-limited", is_same);
+                let query = format!("{bytes} bytes for {query}");
+                let dropped = self.compare(&plans, &tasks, Way::Once, &query).await;
+                self.count("memory-limited", dropped.is_some());
             }
         }
     }
+}
+
+fn shown(plan: &Plan) -> String {
+    displayable(&**plan).indent(false).to_string()
 }
 
 async fn logical(context: &SessionContext, sql: &str) -> Result<LogicalPlan> {
@@ -560,21 +803,30 @@ fn filters_change_no_result() {
     let Report { counts, failures } = report.unwrap();
     println!("{queries} queries: {counts:?}");
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n\n"));
-    for (what, percent) in [
-        ("answered", 75),
-        ("JoinFilterExec", 45),
-        ("mode=CollectLeft", 20),
-        ("mode=Partitioned", 8),
-        ("SortMergeJoinExec", 4),
-        ("dropping rows", 25),
-        ("files", 25),
-        ("expressions that may fail", 6),
-        ("failing with the rule and without", 2),
-        ("through the codec", 3),
-        ("cancelled", 5),
-        ("memory-limited", 20),
+    for (what, per_mille) in [
+        ("answered", 700),
+        ("JoinFilterTapExec", 170),
+        ("JoinFilterBuildExec", 100),
+        ("RecursiveQueryExec", 40),
+        ("in turn", 7),
+        ("twice", 3),
+        ("interleaved", 6),
+        ("twice after a reset", 7),
+        ("interleaved after a reset", 6),
+        ("views", 10),
+        ("mode=CollectLeft", 170),
+        ("mode=Partitioned", 80),
+        ("SortMergeJoinExec", 33),
+        ("dropping rows", 170),
+        ("files", 180),
+        ("expressions that may fail", 45),
+        ("failing with the rule and without", 20),
+        ("travelled", 20),
+        ("travelled with a filter", 9),
+        ("cancelled", 35),
+        ("memory-limited", 90),
     ] {
         let count = counts.get(what).copied().unwrap_or_default();
-        assert!(queries < 100 || count * 100 >= queries * percent, "{what}: {count} of {queries} queries");
+        assert!(queries < 100 || count * 1000 >= queries * per_mille, "{what}: {count} of {queries} queries");
     }
 }

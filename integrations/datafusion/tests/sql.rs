@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+#[cfg(feature = "join-filters")]
+use crate::common::{Keys, filtering_session};
 use crate::common::{register, session};
 use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
@@ -40,6 +42,8 @@ files!(
     build: 2,
     #[cfg(feature = "join-filters")]
     joins: 1,
+    #[cfg(feature = "join-filters")]
+    joins_of_one_process: 1,
     limits: 1,
     lookups: 2,
     names: 2,
@@ -88,7 +92,7 @@ fn run(file: &str, sessions: usize) {
     assert!(records.iter().any(|record| matches!(record, Record::Query { .. } | Record::Statement { .. })));
     let mut failures = String::new();
     for session in &SESSIONS[..sessions] {
-        let mut runner = Runner::new(async || Ok::<_, DataFusionError>(Session::new(session)));
+        let mut runner = Runner::new(async || Ok::<_, DataFusionError>(Session::new(file, session)));
         runner.with_column_validator(strict_column_validator);
         if travels(session.1) {
             runner.add_label("travels");
@@ -109,16 +113,20 @@ struct Session {
 }
 
 impl Session {
-    fn new((_, settings): &(&str, &[(&str, &str)])) -> Self {
-        let context = session(settings);
+    fn new(file: &str, (_, settings): &(&str, &[(&str, &str)])) -> Self {
+        let context = match file {
+            #[cfg(feature = "join-filters")]
+            "joins" => filtering_session(Keys::SecondRead, settings),
+            #[cfg(feature = "join-filters")]
+            "joins_of_one_process" => filtering_session(Keys::Tap, settings),
+            _ => session(settings),
+        };
         register(&context, "made", made_by_rust());
         for (name, keys) in [("crawled", 0..50), ("it's ours", 90..100)] {
             let mut filter = BloomFilter::with_fpr(100, 1e-6).unwrap();
             filter.extend(keys);
             register_filter(&context, name, filter).unwrap();
         }
-        #[cfg(feature = "join-filters")]
-        bloomline_datafusion::register_join_filters(&context);
         Self { runtime: Runtime::new().unwrap(), context, travels: travels(settings) }
     }
 }
@@ -160,6 +168,9 @@ impl DB for Session {
             if let Some((what, sql)) = sql.strip_prefix("FILTERS").and_then(|sql| sql.split_once(": ")) {
                 return filters(&self.context, what, sql).await;
             }
+            if let Some(sql) = sql.strip_prefix("REASONS: ") {
+                return reasons(&self.context, sql).await;
+            }
             let plan = async { self.context.sql(sql).await?.into_optimized_plan() }
                 .await
                 .map_err(|error| error.context("while planning"))?;
@@ -179,8 +190,9 @@ impl DB for Session {
 }
 
 /// Runs a query, and returns what is named of each filter that the rule added: a metric of the filter or, as
-/// `keys.METRIC`, of the operator that collects its keys, its `expected_share`, whether its rows are `limited`, or, of
-/// the scans below it, the `keys.projection`, and whether they have a `dynamic` filter.
+/// `keys.METRIC`, of the operator that collects its keys, its `expected_share`, whether its rows are `limited`, the
+/// operator `below` it or its keys, as `keys.below`, or, of the scans below it, the `keys.projection`, and whether they
+/// have a `dynamic` filter.
 async fn filters(context: &SessionContext, what: &str, sql: &str) -> Result<DBOutput<DefaultColumnType>> {
     let plan = context.sql(sql).await?.create_physical_plan().await?;
     collect(Arc::clone(&plan), context.task_ctx()).await?;
@@ -192,25 +204,39 @@ async fn filters(context: &SessionContext, what: &str, sql: &str) -> Result<DBOu
     plan.apply(|filter| {
         let shown = displayable(filter.as_ref()).one_line().to_string();
         if let Some(shown) = shown.strip_prefix("JoinFilterExec: keys=[") {
-            let (keys, share) = shown.trim().split_once("], expected_share=").expect("a share");
+            let (keys, share) = shown.trim().split_once(']').expect("keys");
             let keys: Vec<_> =
                 keys.split(", ").map(|key| key.rsplit_once('@').expect("an index").0).collect();
             let mut row = vec![keys.join(", ")];
             let children = filter.children();
+            let (source, collector) = match children[..] {
+                [_, keys] => (keys, find(keys, "JoinFilterBuildExec")),
+                _ => (&plan, find(&plan, "JoinFilterTapExec")),
+            };
             for name in what.split_whitespace() {
                 let of_keys = name.strip_prefix("keys.");
-                let scan = find(children[usize::from(of_keys.is_some())], "DataSourceExec");
-                let scan = displayable(scan.as_ref()).one_line().to_string();
-                let projection = || scan.split_once("projection=[").and_then(|scan| scan.1.split_once(']'));
+                let scan = || {
+                    let scan = find(if of_keys.is_some() { source } else { children[0] }, "DataSourceExec");
+                    displayable(scan.as_ref()).one_line().to_string()
+                };
                 row.push(match (name, of_keys) {
-                    ("expected_share", _) => share.to_owned(),
+                    ("expected_share", _) => {
+                        share.strip_prefix(", expected_share=").expect("a share").to_owned()
+                    }
                     ("limited", _) => {
                         let below = displayable(children[0].as_ref()).indent(false).to_string();
                         below.contains("fetch=").to_string()
                     }
-                    ("dynamic" | "keys.dynamic", _) => scan.contains("DynamicFilter").to_string(),
-                    ("keys.projection", _) => projection().expect("a projection").0.to_owned(),
-                    (_, Some(name)) => metric(find(children[1], "JoinFilterBuildExec").as_ref(), name),
+                    ("below", _) => children[0].name().to_owned(),
+                    ("keys.below", _) => collector.children()[0].name().to_owned(),
+                    ("dynamic" | "keys.dynamic", _) => scan().contains("DynamicFilter").to_string(),
+                    ("keys.projection", _) => {
+                        let scan = scan();
+                        let projection =
+                            scan.split_once("projection=[").and_then(|scan| scan.1.split_once(']'));
+                        projection.expect("a projection").0.to_owned()
+                    }
+                    (_, Some(name)) => metric(collector.as_ref(), name),
                     (name, None) => metric(filter.as_ref(), name),
                 });
             }
@@ -219,6 +245,19 @@ async fn filters(context: &SessionContext, what: &str, sql: &str) -> Result<DBOu
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(DBOutput::Rows { types: vec![DefaultColumnType::Text; 1 + what.split_whitespace().count()], rows })
+}
+
+/// Plans a query, and returns why each of its joins has no filter, or `filtered`.
+async fn reasons(context: &SessionContext, sql: &str) -> Result<DBOutput<DefaultColumnType>> {
+    let plan = context.sql(sql).await?.create_physical_plan().await?;
+    let shown = displayable(plan.as_ref()).indent(false).to_string();
+    let reasons = shown.lines().filter(|line| line.contains("JoinExec")).map(|line| {
+        let reason = line
+            .split_once("no_join_filter=[")
+            .map_or("filtered", |(_, reason)| reason.trim_end_matches(']'));
+        vec![reason.to_owned()]
+    });
+    Ok(DBOutput::Rows { types: vec![DefaultColumnType::Text], rows: reasons.collect() })
 }
 
 /// The first operator of a name.

@@ -5,8 +5,8 @@
 //! - `DATA`: `tpch` (the default), or `made`, which has what TPC-H lacks
 //! - `SCALE`: TPC-H's scale factor (1)
 //! - `ROUNDS`: how often each query runs after a warm-up (5)
-//! - `ENGINES`: some of `default` (two executors of one core each) and `shuffled` (the same executors, without
-//!   broadcasts, as if each side of a join were too large for one)
+//! - `ENGINES`: some of `process` (DataFusion in one process), `default` (two executors of one core each) and `shuffled`
+//!   (the same executors, without broadcasts, as if each side of a join were too large for one)
 //! - `QUERIES`: the names of some queries, such as `3,5`
 
 #[path = "../tests/cluster/processes.rs"]
@@ -14,11 +14,12 @@ mod processes;
 
 use std::fs::{self, File};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use ballista::prelude::{SessionConfigExt, SessionContextExt};
-use bloomline_datafusion::BloomlineOptions;
+use bloomline_datafusion::{BloomlineOptions, JoinFilters};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchReader};
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::execution::SessionStateBuilder;
@@ -37,7 +38,7 @@ const TPCH: &str = "2|15|BRASS|EUROPE; 3|BUILDING|1995-03-15; 4|1993-07-01; 5|AS
     17|Brand#23|MED BOX; 18|300; 19|Brand#12|Brand#23|Brand#34|1|10|20; 20|forest|1994-01-01|CANADA; 21|SAUDI ARABIA;
     22|13|31|23|29|30|18|17";
 
-const MADE_TABLES: [(&str, &str); 4] = [
+const MADE_TABLES: [(&str, &str); 5] = [
     (
         "facts",
         "SELECT spread, 'word ' || spread AS word, 'payload ' || i AS payload
@@ -48,10 +49,13 @@ const MADE_TABLES: [(&str, &str); 4] = [
     ("texts", "SELECT value AS k, concat(md5(concat('a', value)), md5(concat('b', value)), md5(concat('c', value))) AS payload
          FROM range(0, 6000000)"),
     ("spread", "SELECT value * 87 AS key FROM range(0, 200000)"),
+    // Keys in random order, so that no statistics of a file exclude any.
+    ("random", "SELECT value * 7919 % 400009 AS k, 'payload ' || value AS payload FROM range(0, 400000)"),
 ];
 
 /// Queries, of which `SELECT count(*), max(payload) FROM` is left out. `part = 3` selects 2% of the keys.
-const MADE: [(&str, &str); 6] = [
+const MADE: [(&str, &str); 7] = [
+    ("random", "random JOIN keys ON k = key WHERE part = 3"),
     ("texts", "texts JOIN spread ON k = key"),
     ("two keys", "facts JOIN keys ON spread = key AND word = name WHERE part = 3"),
     ("keeps all", "facts JOIN keys ON spread = key"),
@@ -95,13 +99,15 @@ async fn run() -> Result<()> {
         queries.retain(|(name, _)| selected.split(',').any(|selected| selected == name));
     }
 
+    let engines = setting("ENGINES", "process,default,shuffled");
     // Ballista logs an error wherever a task needs no more rows of a shuffle.
-    let cluster = Processes::start("off", &[], &[]);
-    std::thread::sleep(Duration::from_secs(5));
-    for engine in setting("ENGINES", "default,shuffled").split(',') {
+    let cluster = (engines != "process").then(|| Processes::start("off", &[], &[]));
+    std::thread::sleep(Duration::from_secs(if cluster.is_some() { 5 } else { 0 }));
+    for engine in engines.split(',') {
+        let port = cluster.as_ref().map_or(0, |cluster| cluster.port);
         let contexts = [
-            connect(engine, cluster.port, folder.path(), false).await?,
-            connect(engine, cluster.port, folder.path(), true).await?,
+            connect(engine, port, folder.path(), false).await?,
+            connect(engine, port, folder.path(), true).await?,
         ];
         println!(
             "\n| {engine} | s without | s with | ratio | bytes shuffled without | with | filters | rows dropped |"
@@ -109,7 +115,7 @@ async fn run() -> Result<()> {
         println!("|---|---:|---:|---:|---:|---:|---:|---:|");
         let mut measured = Vec::new();
         for (name, sql) in &queries {
-            let row = measure(&contexts, name, sql, rounds, &cluster).await;
+            let row = measure(&contexts, name, sql, rounds, cluster.as_ref()).await;
             let row = row.with_context(|| format!("{engine}, {name}"))?;
             row.print();
             measured.push(row);
@@ -170,7 +176,7 @@ async fn measure(
     name: &str,
     sql: &str,
     rounds: usize,
-    cluster: &Processes,
+    cluster: Option<&Processes>,
 ) -> Result<Row> {
     let mut row = Row { name: name.to_owned(), ..Row::default() };
     let mut seconds = [Vec::new(), Vec::new()];
@@ -224,18 +230,25 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 async fn connect(engine: &str, port: u16, folder: &Path, filters: bool) -> Result<SessionContext> {
-    let mut config = SessionConfig::new_with_ballista().with_option_extension(BloomlineOptions::default());
+    let config = if engine == "process" { SessionConfig::new() } else { SessionConfig::new_with_ballista() };
+    let mut config = config.with_option_extension(BloomlineOptions::default());
     config.options_mut().set("bloomline.join_filters.enabled", &filters.to_string())?;
     match engine {
-        "default" => {}
+        "default" | "process" => {}
         "shuffled" => {
             config.options_mut().set("ballista.optimizer.broadcast_join_threshold_bytes", "0")?;
             config.options_mut().set("ballista.optimizer.broadcast_join_threshold_rows", "0")?;
         }
-        _ => bail!("ENGINES has {engine}, and may have default and shuffled"),
+        _ => bail!("ENGINES has {engine}, and may have process, default and shuffled"),
     }
-    let state = SessionStateBuilder::new().with_config(config).with_default_features().build();
-    let context = SessionContext::remote_with_state(&format!("df://localhost:{port}"), state).await?;
+    let mut state = SessionStateBuilder::new().with_config(config).with_default_features();
+    if engine == "process" && filters {
+        state = state.with_physical_optimizer_rule(Arc::new(JoinFilters));
+    }
+    let context = match engine {
+        "process" => SessionContext::new_with_state(state.build()),
+        _ => SessionContext::remote_with_state(&format!("df://localhost:{port}"), state.build()).await?,
+    };
     for table in fs::read_dir(folder)? {
         let (name, path) = table.map(|table| (table.file_name(), table.path()))?;
         let (name, path) = name.to_str().zip(path.to_str()).context("a path in UTF-8")?;
@@ -309,7 +322,7 @@ async fn write_made(folder: &Path) -> Result<()> {
 }
 
 /// Removes what stages wrote for the next ones, and returns how many bytes that was.
-fn take_bytes(cluster: &Processes) -> u64 {
+fn take_bytes(cluster: Option<&Processes>) -> u64 {
     fn take(path: &Path) -> u64 {
         if let Ok(entries) = fs::read_dir(path) {
             return entries.flatten().map(|entry| take(&entry.path())).sum();
@@ -318,5 +331,8 @@ fn take_bytes(cluster: &Processes) -> u64 {
         let _ = fs::remove_file(path);
         bytes
     }
-    ["executor-0", "executor-1"].map(|executor| take(&cluster.folder.path().join(executor))).iter().sum()
+    let folder = cluster.map(|cluster| cluster.folder.path());
+    folder.map_or(0, |folder| {
+        ["executor-0", "executor-1"].map(|executor| take(&folder.join(executor))).iter().sum()
+    })
 }

@@ -8,8 +8,8 @@ use ballista_core::utils::default_session_builder;
 use ballista_scheduler::cluster::BallistaCluster;
 use ballista_scheduler::config::SchedulerConfig;
 use ballista_scheduler::scheduler_process::start_server;
-use bloomline_datafusion::{BloomlineOptions, with_join_filters};
-use datafusion::execution::SessionState;
+use bloomline_datafusion::{BloomlineOptions, JoinFilterPlanner};
+use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::prelude::SessionConfig;
 
 use crate::filters::{FilterFiles, Filters};
@@ -65,8 +65,11 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
 /// The session that plans a query. It has Ballista's functions and bloomline's, and the filters, and its joins filter
 /// themselves.
 fn session(config: SessionConfig, filters: &Filters) -> datafusion::error::Result<SessionState> {
-    let mut state = default_session_builder(config)?;
+    let state = default_session_builder(config)?;
+    let planner = Arc::new(JoinFilterPlanner::new(Arc::clone(state.query_planner())));
+    let mut state = SessionStateBuilder::new_from_existing(state).with_query_planner(planner).build();
+    // After the builder, which registers all functions again, in any order.
     bloomline_datafusion::register_all(&mut state)?;
     filters.register(&state, "the scheduler")?;
-    Ok(with_join_filters(state))
+    Ok(state)
 }

@@ -10,29 +10,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use arrow::array::UInt64Array;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExprRef};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{
-    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricType, MetricsSet, SplitMetrics,
-    Time,
+    BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet, SplitMetrics, Time,
 };
 use datafusion::physical_plan::stream::{BatchSplitStream, RecordBatchStreamAdapter};
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
 };
 use datafusion_common::tree_node::TreeNodeRecursion;
-use datafusion_common::{DataFusionError, Result, internal_err};
+use datafusion_common::{Result, internal_err};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 
+use super::filter::{Plan, Reason, TOO_MANY_KEYS, count, failed, names, reserve};
 use crate::row_keys::hash_rows;
 use crate::snapshot::are_unchanged;
 
-pub type Plan = Arc<dyn ExecutionPlan>;
-
-/// Returns each hash of a partition's keys once. A key is all columns of the input. A partition of more than `max_keys` keys, or one that
-/// fails for another reason, returns one null instead.
+/// Returns each hash of a partition's keys once. A key is all columns of the input. A partition of more than `max_keys`
+/// keys, or one that fails for another reason, returns one null instead.
 #[derive(Debug)]
 pub struct JoinFilterBuildExec {
     input: Plan,
@@ -138,27 +136,6 @@ impl ExecutionPlan for JoinFilterBuildExec {
     }
 }
 
-/// Why there is no filter, by the name that `EXPLAIN ANALYZE` shows.
-pub type Reason = &'static str;
-pub const TOO_MANY_KEYS: Reason = "too_many_keys";
-pub const OUT_OF_MEMORY: Reason = "out_of_memory";
-
-/// A counter that `EXPLAIN ANALYZE` shows at each of its levels.
-pub fn count(metrics: &ExecutionPlanMetricsSet, name: &'static str, partition: usize) -> Count {
-    MetricBuilder::new(metrics).with_type(MetricType::Summary).counter(name, partition)
-}
-
-/// Reserves memory, but at most an eighth of a limited pool, and only while half of it is free, because the query must
-/// not fail for want of it.
-pub fn reserve(memory: &MemoryReservation, bytes: usize, pool: &dyn MemoryPool) -> Result<(), Reason> {
-    let is_reserved = memory.try_resize(bytes).is_ok();
-    let is_modest = match pool.memory_limit() {
-        MemoryLimit::Finite(limit) => bytes <= limit / 8 && pool.reserved() <= limit / 2,
-        _ => true,
-    };
-    if is_reserved && is_modest { Ok(()) } else { Err(OUT_OF_MEMORY) }
-}
-
 /// The distinct hashes of the keys, sorted. Stops reading at the first reason for no filter.
 async fn distinct_hashes(
     mut input: impl Stream<Item = Result<RecordBatch>> + Unpin,
@@ -191,18 +168,6 @@ async fn distinct_hashes(
     Ok(hashes)
 }
 
-/// The log has the error, because the query goes on without it.
-pub fn failed(error: DataFusionError) -> Reason {
-    log::warn!("no join filter: {error}");
-    "input_failed"
-}
-
 fn all_columns(schema: &Schema) -> Vec<usize> {
     (0..schema.fields().len()).collect()
-}
-
-/// The names of columns, for `EXPLAIN`.
-pub fn names(input: &Plan, columns: &[usize]) -> String {
-    let schema = input.schema();
-    columns.iter().map(|&i| format!("{}@{i}", schema.field(i).name())).collect::<Vec<_>>().join(", ")
 }

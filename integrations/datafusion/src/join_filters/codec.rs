@@ -8,9 +8,10 @@ use datafusion_common::config::{ConfigEntry, ExtensionOptions};
 use datafusion_common::{Result, exec_datafusion_err, exec_err};
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
-use super::build::{self, JoinFilterBuildExec, Plan};
+use super::build::{self, JoinFilterBuildExec};
+use super::filter::Plan;
 use super::options::JoinFilterOptions;
-use super::probe::{JoinFilterExec, Settings};
+use super::probe::{JoinFilterExec, Keys, Settings};
 
 /// The first words, which end in the version of the encoding. The hashes need no version, because all versions of this
 /// crate hash keys alike.
@@ -44,7 +45,7 @@ impl PhysicalExtensionCodec for JoinFilterCodec {
                     least_share: parse(least_share)?,
                     options: parse_options(options)?,
                 };
-                Ok(Arc::new(JoinFilterExec::new(Arc::clone(input), Arc::clone(keys), settings)))
+                Ok(Arc::new(JoinFilterExec::new(Arc::clone(input), Keys::of(Arc::clone(keys)), settings)))
             }
             ([BUILD, max_keys], [input]) => {
                 Ok(Arc::new(JoinFilterBuildExec::new(Arc::clone(input), parse(max_keys)?)))

@@ -4,7 +4,7 @@ use std::any::Any;
 
 use bloomline::{Error, Sizing};
 use datafusion_common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
-use datafusion_common::{Result, config_err, extensions_options};
+use datafusion_common::{DataFusionError, Result, config_datafusion_err, config_err, extensions_options};
 
 /// The options of this crate in a session, for example `SET bloomline.join_filters.enabled = false`.
 #[derive(Clone, Debug, Default)]
@@ -33,11 +33,22 @@ impl ExtensionOptions for BloomlineOptions {
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<()> {
-        let Some(key) = key.strip_prefix("join_filters.") else {
+        let entry =
+            self.entries().into_iter().find(|entry| entry.key.strip_prefix("bloomline.") == Some(key));
+        let Some((entry, option)) = entry.zip(key.strip_prefix("join_filters.")) else {
             return config_err!("there is no option bloomline.{key}");
         };
-        let mut changed = self.join_filters.clone();
-        changed.set(key, value)?;
+        let (default, mut changed) = (JoinFilterOptions::default(), self.join_filters.clone());
+        let default = default.entries().into_iter().find(|default| default.key == option);
+        let number = match value {
+            "default" => default.and_then(|default| default.value).unwrap_or_default(),
+            _ if option == "max_bytes" => bytes(value).map_or(value.to_owned(), |bytes| bytes.to_string()),
+            _ => value.to_owned(),
+        };
+        let refused = |error: DataFusionError| {
+            config_datafusion_err!("{} cannot be '{value}': {}", entry.key, error.strip_backtrace())
+        };
+        changed.set(option, &number).map_err(refused)?;
         changed.check()?;
         self.join_filters = changed;
         Ok(())
@@ -48,6 +59,16 @@ impl ExtensionOptions for BloomlineOptions {
         entries.iter_mut().for_each(|entry| entry.key.insert_str(0, "bloomline.join_filters."));
         entries
     }
+}
+
+/// A number of bytes with a unit, such as `4MB`, `4 MiB` or `512K`, each a power of 1024 as in DataFusion's own options.
+fn bytes(text: &str) -> Option<usize> {
+    let start = text.find(|c: char| c.is_ascii_alphabetic())?;
+    let (number, unit) = text.split_at(start);
+    let power = "KMG".find(unit.chars().next()?.to_ascii_uppercase())? + 1;
+    let is_unit = matches!(&*unit[1..].to_ascii_uppercase(), "" | "B" | "IB");
+    is_unit.then_some(())?;
+    number.trim_end().parse::<usize>().ok()?.checked_mul(1 << (10 * power))
 }
 
 extensions_options! {

@@ -1,7 +1,7 @@
 //! `JoinFilterExec` drops the rows of the larger side that surely have no partner.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::buffer::{BooleanBuffer, Buffer};
@@ -10,7 +10,7 @@ use arrow::datatypes::{DataType, FieldRef, Schema, UInt64Type};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use bloomline::BloomFilter;
 use datafusion::config::ConfigOptions;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
+use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{PhysicalExprRef, PhysicalSortExpr};
@@ -23,6 +23,7 @@ use datafusion::physical_plan::metrics::{
     BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricsSet, RecordOutput,
 };
 use datafusion::physical_plan::projection::{ProjectionExec, all_columns, make_with_child};
+use datafusion::physical_plan::proto::ExecutionPlanEncodeCtx;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     ChildStats, DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties,
@@ -30,73 +31,113 @@ use datafusion::physical_plan::{
 };
 use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{DataFusionError, Result, internal_err};
+use datafusion_proto::protobuf::PhysicalPlanNode;
 use futures::future::{BoxFuture, Shared, ready};
 use futures::{FutureExt, TryStreamExt, stream};
 
-use super::build::{OUT_OF_MEMORY, Plan, Reason, TOO_MANY_KEYS, count, failed, names, reserve};
+use super::filter::{Filter, Plan, Reason, TOO_MANY_KEYS, count, failed, names, reserve};
 use super::options::JoinFilterOptions;
+use super::tap::{Link, Run, lock};
 use crate::row_keys::hash_rows;
 
-/// Drops rows of the first child whose key is surely not among the keys of the second child, which is a
-/// [`JoinFilterBuildExec`]. It may keep all rows.
+/// Drops rows of the first child whose key is surely not among the keys of a [`JoinFilterTapExec`], or of the second
+/// child, which is a [`JoinFilterBuildExec`]. It may keep all rows.
 ///
+/// [`JoinFilterTapExec`]: super::JoinFilterTapExec
 /// [`JoinFilterBuildExec`]: super::JoinFilterBuildExec
 #[derive(Debug)]
 pub struct JoinFilterExec {
     input: Plan,
-    keys: Plan,
+    pub(super) keys: Keys,
     pub(super) settings: Settings,
-    /// The filter, and how many partitions have asked for it.
-    filter: Mutex<(Option<SharedFilter>, usize)>,
     metrics: ExecutionPlanMetricsSet,
+}
+
+/// Where the keys come from.
+#[derive(Debug)]
+pub enum Keys {
+    /// From the rows on their way to the join, in the same process.
+    Tap(Arc<Link>),
+    /// From a second read. The filter, and how many partitions have asked for it, are what the mutex holds.
+    Build(Plan, Mutex<(Option<SharedFilter>, usize)>),
 }
 
 /// What the planner decides.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub columns: Vec<usize>,
-    /// The share of rows that the filter is expected to keep, and the least that it may be.
+    /// The share of rows that the filter is expected to keep, and the least that it may be. A tap makes no forecast.
     pub share: f64,
     pub least_share: f64,
     pub options: JoinFilterOptions,
 }
 
 impl JoinFilterExec {
-    pub(super) fn new(input: Plan, keys: Plan, settings: Settings) -> Self {
-        Self { input, keys, settings, filter: Mutex::default(), metrics: ExecutionPlanMetricsSet::new() }
+    pub(super) fn new(input: Plan, keys: Keys, settings: Settings) -> Self {
+        Self { input, keys, settings, metrics: ExecutionPlanMetricsSet::new() }
+    }
+
+    pub(super) fn with_keys(&self, keys: Keys) -> Plan {
+        Arc::new(Self::new(Arc::clone(&self.input), keys, self.settings.clone()))
     }
 
     fn with_input(&self, input: Plan, settings: Settings) -> Plan {
-        Arc::new(Self::new(input, Arc::clone(&self.keys), settings))
+        let keys = match &self.keys {
+            Keys::Tap(link) => Keys::Tap(link.renewed()),
+            Keys::Build(keys, _) => Keys::of(Arc::clone(keys)),
+        };
+        Arc::new(Self::new(input, keys, settings))
+    }
+}
+
+impl Keys {
+    pub fn of(build: Plan) -> Self {
+        Self::Build(build, Mutex::default())
     }
 
-    /// The filter, which is made once for all partitions, by whichever of them waits for it. The last of them takes it,
-    /// so that its memory is released with the query, and not with the plan. If the plan runs again, it keeps all rows,
-    /// because the scan of the keys has handed out its files.
-    fn shared_filter(&self, context: &Arc<TaskContext>) -> SharedFilter {
-        let mut state = self.filter.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The filter for one of so many partitions. Of a second read, it is made once for all partitions, by whichever of
+    /// them waits for it. The last of them takes it, so that its memory is released with the query, and not with the
+    /// plan. If the plan runs again, it keeps all rows, because the scan of the keys has handed out its files.
+    fn filter(&self, partitions: usize, options: &JoinFilterOptions, context: &Arc<TaskContext>) -> Answer {
+        let (keys, state) = match self {
+            Self::Tap(link) => return Answer::Pending(link.run()),
+            Self::Build(keys, state) => (keys, state),
+        };
+        let mut state = lock(state);
         let (shared, users) = &mut *state;
         *users += 1;
         let filter = match shared.take() {
             Some(filter) => filter,
             None if *users > 1 => ready(Err("run_again")).boxed().shared(),
-            None => {
-                let options = self.settings.options.clone();
-                Filter::of(Arc::clone(&self.keys), options, Arc::clone(context)).boxed().shared()
-            }
+            None => read(Arc::clone(keys), options.clone(), Arc::clone(context)).boxed().shared(),
         };
-        if *users < self.input.output_partitioning().partition_count() {
+        if *users < partitions {
             *shared = Some(filter.clone());
         }
-        filter
+        Answer::Read(filter)
     }
+}
+
+/// What a partition knows of the filter.
+enum Answer {
+    /// To be waited for.
+    Read(SharedFilter),
+    /// There may be one with the next batch.
+    Pending(Arc<Mutex<Run>>),
+    Filter(Arc<Filter>),
+    /// All rows are kept.
+    None,
 }
 
 impl DisplayAs for JoinFilterExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
         let Settings { columns, share, least_share, .. } = &self.settings;
-        write!(f, "JoinFilterExec: keys=[{}], expected_share=", names(&self.input, columns))?;
-        if least_share < share { write!(f, "{least_share:.3}..{share:.3}") } else { write!(f, "{share:.3}") }
+        write!(f, "JoinFilterExec: keys=[{}]", names(&self.input, columns))?;
+        match self.keys {
+            Keys::Tap(_) => Ok(()),
+            _ if least_share < share => write!(f, ", expected_share={least_share:.3}..{share:.3}"),
+            _ => write!(f, ", expected_share={share:.3}"),
+        }
     }
 }
 
@@ -110,23 +151,28 @@ impl ExecutionPlan for JoinFilterExec {
     }
 
     fn children(&self) -> Vec<&Plan> {
-        vec![&self.input, &self.keys]
+        match &self.keys {
+            Keys::Tap(_) => vec![&self.input],
+            Keys::Build(keys, _) => vec![&self.input, keys],
+        }
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> Result<Plan> {
-        let Ok([input, keys]) = <[Plan; 2]>::try_from(children) else {
-            return internal_err!("{} has two children", self.name());
+        let keys = match (&self.keys, &children[..]) {
+            (Keys::Tap(link), [_]) => Keys::Tap(link.renewed()),
+            (Keys::Build(..), [_, keys]) => Keys::of(Arc::clone(keys)),
+            _ => return internal_err!("{} has not {} children", self.name(), children.len()),
         };
-        Ok(Arc::new(Self::new(input, keys, self.settings.clone())))
+        Ok(Arc::new(Self::new(Arc::clone(&children[0]), keys, self.settings.clone())))
     }
 
     fn input_distribution_requirements(&self) -> InputDistributionRequirements {
         let (input, keys) = (Distribution::UnspecifiedDistribution, Distribution::SinglePartition);
-        InputDistributionRequirements::new(vec![input, keys])
+        InputDistributionRequirements::new([input, keys].into_iter().take(self.children().len()).collect())
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true, false]
+        [true, false][..self.children().len()].to_vec()
     }
 
     fn cardinality_effect(&self) -> CardinalityEffect {
@@ -134,7 +180,7 @@ impl ExecutionPlan for JoinFilterExec {
     }
 
     fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        vec![ChildStats::At(partition), ChildStats::Skip]
+        [ChildStats::At(partition), ChildStats::Skip][..self.children().len()].to_vec()
     }
 
     /// The input's, unreduced, because a join that trusts a wrong guess may send the larger side to all tasks.
@@ -165,8 +211,11 @@ impl ExecutionPlan for JoinFilterExec {
         let is_first = |&i: &usize| schema.index_of(schema.field(i).name()).is_ok_and(|first| first == i);
         let columns = (0..schema.fields().len()).filter(is_first).collect();
         let input = ChildFilterDescription::from_child_with_allowed_indices(&filters, columns, &self.input)?;
-        let keys = ChildFilterDescription::all_unsupported(&filters);
-        Ok(FilterDescription::new().with_child(input).with_child(keys))
+        let mut description = FilterDescription::new().with_child(input);
+        if let Keys::Build(..) = self.keys {
+            description = description.with_child(ChildFilterDescription::all_unsupported(&filters));
+        }
+        Ok(description)
     }
 
     fn handle_child_pushdown_result(
@@ -202,9 +251,18 @@ impl ExecutionPlan for JoinFilterExec {
         Some(self.metrics.clone_inner())
     }
 
+    /// Plans travel without the filter of a tap, because the tap may run in a different process.
+    fn try_to_proto(&self, context: &ExecutionPlanEncodeCtx<'_>) -> Result<Option<PhysicalPlanNode>> {
+        match self.keys {
+            Keys::Tap(_) => context.encode_child(&self.input).map(Some),
+            Keys::Build(..) => Ok(None),
+        }
+    }
+
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let (settings, reasons) = (self.settings.clone(), self.metrics.clone());
-        let filter = self.shared_filter(&context);
+        let partitions = self.input.output_partitioning().partition_count();
+        let mut filter = self.keys.filter(partitions, &settings.options, &context);
         let input = self.input.execute(partition, Arc::clone(&context))?;
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let counts =
@@ -215,16 +273,23 @@ impl ExecutionPlan for JoinFilterExec {
             (combine == Combine::Try).then(|| (RecordBatch::new_empty(Arc::clone(&schema)), batch_size));
         let largest = if combine == Combine::Always { batch_size / 2 } else { 0 };
         let kept = BatchCoalescer::new(schema, batch_size).with_biggest_coalesce_batch_size(Some(largest));
+        let give_up = move |reason| count(&reasons, reason, partition).add(1);
         let rows = async move {
-            let filter = filter.await.inspect_err(|reason| count(&reasons, reason, partition).add(1)).ok();
-            let is_empty = filter.as_ref().is_some_and(|filter| filter.bits.known_keys() == Some(0));
+            if let Answer::Read(read) = filter {
+                filter =
+                    read.await.inspect_err(|reason| give_up(reason)).map_or(Answer::None, Answer::Filter);
+            }
+            let is_empty = matches!(&filter, Answer::Filter(filter) if filter.bits.known_keys() == Some(0));
             let rows = Rows {
                 input: (!is_empty).then_some(input),
                 error: None,
                 filter,
+                give_up: Box::new(give_up),
                 settings,
                 window_rows: 0,
                 window_kept: 0,
+                looked_up: 0,
+                batch_size,
                 kept,
                 narrow,
                 metrics,
@@ -273,50 +338,36 @@ impl Combine {
 
 type SharedFilter = Shared<BoxFuture<'static, Result<Arc<Filter>, Reason>>>;
 
-#[derive(Debug)]
-struct Filter {
-    bits: BloomFilter,
-    _memory: MemoryReservation,
+/// Reads the keys of a second read.
+async fn read(
+    keys: Plan,
+    options: JoinFilterOptions,
+    context: Arc<TaskContext>,
+) -> Result<Arc<Filter>, Reason> {
+    // DataFusion merges the partitions of the keys into one. If that rule does not run, some keys would be missing.
+    if keys.output_partitioning().partition_count() != 1 {
+        return Err("keys_not_merged");
+    }
+    let (max_keys, pool) = (options.max_keys(), context.memory_pool());
+    let memory = MemoryConsumer::new("JoinFilterExec").register(pool);
+    let mut batches = keys.execute(0, Arc::clone(&context)).map_err(failed)?;
+    let mut hashes: Vec<u64> = Vec::new();
+    while let Some(batch) = batches.try_next().await.map_err(failed)? {
+        let column = batch.column(0).as_primitive::<UInt64Type>();
+        if column.null_count() > 0 {
+            return Err("keys_gave_up");
+        }
+        if hashes.len() + column.len() > max_keys {
+            return Err(TOO_MANY_KEYS);
+        }
+        hashes.extend_from_slice(column.values());
+        reserve(&memory, hashes.capacity() * size_of::<u64>(), &**pool)?;
+    }
+    Filter::of(&[&hashes], &options, pool)
 }
 
-impl Filter {
-    async fn of(
-        keys: Plan,
-        options: JoinFilterOptions,
-        context: Arc<TaskContext>,
-    ) -> Result<Arc<Self>, Reason> {
-        // DataFusion merges the partitions of the keys into one. If that rule does not run, some keys would be missing.
-        if keys.output_partitioning().partition_count() != 1 {
-            return Err("keys_not_merged");
-        }
-        let (max_keys, pool) = (options.max_keys(), context.memory_pool().as_ref());
-        let memory = MemoryConsumer::new("JoinFilterExec").register(context.memory_pool());
-        let mut batches = keys.execute(0, Arc::clone(&context)).map_err(failed)?;
-        let mut hashes: Vec<u64> = Vec::new();
-        while let Some(batch) = batches.try_next().await.map_err(failed)? {
-            let column = batch.column(0).as_primitive::<UInt64Type>();
-            if column.null_count() > 0 {
-                return Err("keys_gave_up");
-            }
-            if hashes.len() + column.len() > max_keys {
-                return Err(TOO_MANY_KEYS);
-            }
-            hashes.extend_from_slice(column.values());
-            reserve(&memory, hashes.capacity() * size_of::<u64>(), pool)?;
-        }
-        let sizing = options.sizing(hashes.len()).map_err(|_| "invalid_options")?;
-        reserve(&memory, hashes.capacity() * size_of::<u64>() + sizing.byte_len(), pool)?;
-        let mut bits = BloomFilter::with_sizing(sizing).map_err(|_| OUT_OF_MEMORY)?;
-        bits.insert_batch(&hashes);
-        // In a limited pool, the finished filter is not counted. It is small, but an operator that fills the pool to
-        // its end would fail for lack of these bytes.
-        match pool.memory_limit() {
-            MemoryLimit::Finite(_) => memory.resize(0),
-            _ => memory.resize(bits.byte_len()),
-        };
-        Ok(Arc::new(Self { bits, _memory: memory }))
-    }
-}
+/// The rows kept of so many full batches are combined at most.
+const COMBINED: usize = 8;
 
 /// The rows of one partition that may have partners.
 struct Rows {
@@ -324,12 +375,16 @@ struct Rows {
     input: Option<SendableRecordBatchStream>,
     /// The input's error. It is returned after the rows before it, because a limit above may end the query first.
     error: Option<DataFusionError>,
-    /// `None` to keep all rows.
-    filter: Option<Arc<Filter>>,
+    filter: Answer,
+    /// Counts a reason for no filter.
+    give_up: Box<dyn Fn(Reason) + Send>,
     settings: Settings,
     /// Rows looked up, and rows kept, since the kept share was last compared with `max_share`.
     window_rows: usize,
     window_kept: usize,
+    /// Rows looked up since the last flush.
+    looked_up: usize,
+    batch_size: usize,
     kept: BatchCoalescer,
     /// For [`Combine::Try`], the rows combined so far, and the most rows of a batch.
     narrow: Option<(RecordBatch, usize)>,
@@ -342,7 +397,15 @@ impl Rows {
     /// Keeps the rows that may have partners.
     fn push(&mut self, batch: &RecordBatch, bits: &BloomFilter) -> Result<()> {
         let rows = batch.num_rows();
-        let (hashes, valid) = hash_rows(batch, &self.settings.columns)?;
+        let (hashes, valid) = match hash_rows(batch, &self.settings.columns) {
+            Ok(hashed) => hashed,
+            Err(error) => {
+                (self.give_up)(failed(error));
+                self.filter = Answer::None;
+                self.keep(batch.clone())?;
+                return self.flush();
+            }
+        };
         let mut found = vec![0; rows.div_ceil(8)];
         bits.contains_bitmap(&hashes, &mut found);
         let found = BooleanArray::new(BooleanBuffer::new(Buffer::from_vec(found), 0, rows), valid);
@@ -352,11 +415,16 @@ impl Rows {
         // Not `push_batch_with_filter`, which keeps whole buffers of views for the few rows that it copies.
         self.keep(filter_record_batch(batch, &found)?)?;
 
+        // A limit above may need few of the rows.
+        self.looked_up += rows;
+        if self.looked_up >= COMBINED * self.batch_size {
+            self.flush()?;
+        }
         self.window_rows += rows;
         self.window_kept += kept;
         if self.window_rows >= self.settings.options.sample_rows {
             if self.window_kept as f64 > self.settings.options.max_share * self.window_rows as f64 {
-                self.filter = None;
+                self.filter = Answer::None;
                 self.counts[2].add(1);
                 self.flush()?;
             }
@@ -377,11 +445,22 @@ impl Rows {
 
     /// Ends the batch that is not full.
     fn flush(&mut self) -> Result<()> {
+        self.looked_up = 0;
         if let Some((narrow, _)) = &mut self.narrow {
             let empty = RecordBatch::new_empty(narrow.schema());
             self.kept.push_batch(std::mem::replace(narrow, empty))?;
         }
         Ok(self.kept.finish_buffered_batch()?)
+    }
+
+    /// The filter, if there is one by now.
+    fn filter(&mut self) -> Option<Arc<Filter>> {
+        if let Answer::Pending(run) = &self.filter {
+            let filter = lock(run).filter.clone()?;
+            self.filter =
+                filter.inspect_err(|reason| (self.give_up)(reason)).map_or(Answer::None, Answer::Filter);
+        }
+        if let Answer::Filter(filter) = &self.filter { Some(Arc::clone(filter)) } else { None }
     }
 
     /// The next rows that may have partners. `None` at the end.
@@ -396,13 +475,13 @@ impl Rows {
             let Some(input) = &mut self.input else { return Ok(None) };
             match input.try_next().await {
                 Ok(Some(batch)) => {
-                    let Some(filter) = self.filter.clone() else { return Ok(Some(batch)) };
+                    let Some(filter) = self.filter() else { return Ok(Some(batch)) };
                     let time = self.metrics.elapsed_compute().clone();
                     let _timer = time.timer();
                     self.push(&batch, &filter.bits)?;
                 }
                 end => {
-                    (self.input, self.filter, self.error) = (None, None, end.err());
+                    (self.input, self.filter, self.error) = (None, Answer::None, end.err());
                     self.flush()?;
                 }
             }

@@ -1,6 +1,7 @@
 //! The rule decides which joins get a filter, of which side, and where.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema};
@@ -8,20 +9,24 @@ use datafusion::config::ConfigOptions;
 use datafusion::physical_expr::PhysicalExprRef;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::intervals::utils::check_support;
+use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::execution_plan::{replace_children_if_necessary, reset_plan_states};
-use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::{ExecutionPlanProperties, Statistics, StatisticsArgs, StatisticsContext};
+use datafusion::physical_plan::{
+    ExecutionPlanProperties, Statistics, StatisticsArgs, StatisticsContext, displayable,
+};
 use datafusion_common::stats::Precision;
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Result, ScalarValue};
 
-use super::build::{JoinFilterBuildExec, Plan};
+use super::build::JoinFilterBuildExec;
+use super::filter::Plan;
 use super::options::{BloomlineOptions, JoinFilterOptions};
-use super::probe::{JoinFilterExec, Settings};
-use super::trace::{Join, descend, reads_one_table, source_column};
+use super::probe::{JoinFilterExec, Keys, Settings};
+use super::trace::{Join, candidates, descend, reads_one_table};
 use crate::row_keys::stored_type;
 
 /// What a row costs in nanoseconds of one core, measured with TPC-H on an AMD EPYC (Zen 4). A row is scanned, hashed or
@@ -47,22 +52,19 @@ const TRIAL: f64 = 32.0;
 
 /// Puts a [`JoinFilterExec`] in front of joins. It must see the plan before rows are repartitioned.
 #[derive(Debug)]
-pub struct JoinFilters;
+pub struct ShuffledJoinFilters;
 
-impl JoinFilters {
+impl ShuffledJoinFilters {
     /// The options by which the rule acts. `None` if it does not act.
     pub fn options(config: &ConfigOptions) -> Option<JoinFilterOptions> {
         let options = config.extensions.get::<BloomlineOptions>().cloned().unwrap_or_default().join_filters;
-        // In one process nothing is shuffled, and DataFusion's joins already filter the scan of their larger side.
-        let has_own = config.optimizer.enable_join_dynamic_filter_pushdown
-            && config.optimizer.enable_dynamic_filter_pushdown;
-        (options.enabled && (options.force || !has_own)).then_some(options)
+        options.enabled.then_some(options)
     }
 }
 
-impl PhysicalOptimizerRule for JoinFilters {
+impl PhysicalOptimizerRule for ShuffledJoinFilters {
     fn name(&self) -> &str {
-        "bloomline_join_filters"
+        "bloomline_shuffled_join_filters"
     }
 
     fn schema_check(&self) -> bool {
@@ -74,7 +76,16 @@ impl PhysicalOptimizerRule for JoinFilters {
         let rule = Rule::of(config, options);
         // From the leaves up, because a side that is filtered already makes a better filter of the next one. Where a
         // filter cannot be added, the join stays as it is.
-        let add = |plan: Plan| Ok(rule.filter_sides(&plan).map_or(Transformed::no(plan), Transformed::yes));
+        let add = |plan: Plan| {
+            let Some(join) = Join::of(&plan) else { return Ok(Transformed::no(plan)) };
+            Ok(match rule.filter_sides(&plan, &join) {
+                Ok(filtered) => Transformed::yes(filtered),
+                Err((_, reason)) => {
+                    log::debug!("no join filter: {reason}: {}", displayable(&*plan).one_line());
+                    Transformed::no(plan)
+                }
+            })
+        };
         Ok(plan.transform_up(add)?.data)
     }
 }
@@ -116,8 +127,11 @@ struct Forecast {
     gain: f64,
 }
 
+/// Why a join has no filter. The reason of the attempt that came furthest is the one to tell.
+type Why = (u8, &'static str);
+
 /// What is known of the keys of a side before its rows are filtered.
-struct Keys {
+struct Known {
     /// At most how many there are, and whether they were counted.
     most: f64,
     is_counted: bool,
@@ -145,44 +159,47 @@ impl Rule {
     }
 
     /// A join with the filter that saves most, if one pays.
-    fn filter_sides(&self, plan: &Plan) -> Option<Plan> {
-        let join = Join::of(plan)?;
-        let candidates = candidates(&join);
-        let choices =
-            candidates.iter().flat_map(|keys| [0, 1].map(|to| self.evaluate(plan, &join, keys, to)));
-        let best = choices.flatten().max_by(|a, b| a.forecast.gain.total_cmp(&b.forecast.gain))?;
+    fn filter_sides(&self, plan: &Plan, join: &Join) -> Result<Plan, Why> {
+        let (candidates, mut why) = (candidates(join), (0, "its keys are not columns of one type"));
+        let choices = candidates.iter().flat_map(|keys| [0, 1].map(|to| self.evaluate(plan, join, keys, to)));
+        let choices = choices.filter_map(|choice| choice.inspect_err(|&other| why = why.max(other)).ok());
+        let best = choices.max_by(|a, b| a.forecast.gain.total_cmp(&b.forecast.gain)).ok_or(why)?;
+        self.add(plan, best).map_err(|_| (9, "the planner cannot add it"))
+    }
+
+    fn add(&self, plan: &Plan, best: Choice) -> Result<Plan> {
         // A scan may hand out its files to whoever asks first, so it must not be in the plan twice.
-        let source = reset_plan_states(best.source.plan).ok()?;
-        // Only the keys are read. DataFusion pushes the projection into the scan.
-        let schema = source.schema();
-        let column = |&i: &usize| {
-            (Arc::new(Column::new(schema.field(i).name(), i)) as _, schema.field(i).name().clone())
-        };
-        let columns: Vec<(PhysicalExprRef, String)> = best.source.columns.iter().map(column).collect();
-        let source = Arc::new(ProjectionExec::try_new(columns, source).ok()?);
+        let source = narrowed(&reset_plan_states(best.source.plan)?, &best.source.columns)?;
         let keys = Arc::new(JoinFilterBuildExec::new(source, self.max_keys));
         let Side { plan: rows, columns, path, .. } = best.target;
         let Forecast { share, least_share, .. } = best.forecast;
         let settings = Settings { columns, share, least_share, options: self.options.clone() };
-        replace(plan, &path, Arc::new(JoinFilterExec::new(rows, keys, settings))).ok()
+        replace(plan, &path, Arc::new(JoinFilterExec::new(rows, Keys::of(keys), settings)))
     }
 
     /// A filter of the side that is not `to`, for the rows of side `to`.
-    fn evaluate(&self, plan: &Plan, join: &Join, keys: &[[usize; 2]], to: usize) -> Option<Choice> {
-        let source = join.may_drop(to).then(|| self.trace(join, keys, 1 - to))??;
-        // A chain of filters would be built one after the other, which delays the join.
-        if !reads_one_table(&source.plan) || filters(&source.plan) > 1 {
-            return None;
+    fn evaluate(&self, plan: &Plan, join: &Join, keys: &[[usize; 2]], to: usize) -> Result<Choice, Why> {
+        if !join.may_drop(to) {
+            return Err((1, "rows without a partner are in its result"));
         }
-        let target = self.trace(join, keys, to)?;
+        let traced = self.trace(join, keys, 1 - to).zip(self.trace(join, keys, to));
+        let (source, target) = traced.ok_or((2, "its keys are of a type without a hash"))?;
+        if !reads_one_table(&source.plan) {
+            return Err((3, "the keys are not those of one table"));
+        }
+        // They would be built one after the other, which delays the join.
+        if filters(&source.plan) > 1 {
+            return Err((4, "the table of the keys has filters already"));
+        }
         // The filter collects full batches, so the last rows of an endless table would never be returned.
         if target.plan.boundedness().is_unbounded() {
-            return None;
+            return Err((5, "the rows have no end"));
         }
-        let forecast = self.forecast(plan, &source, &target);
-        let unknown = || Forecast { share: 1.0, least_share: 1.0, gain: 0.0 };
-        let forecast = forecast.or_else(|| self.options.force.then(unknown))?;
-        Some(Choice { source, target, forecast })
+        let forecast = match self.forecast(plan, &source, &target) {
+            Err(_) if self.options.force => Forecast { share: 1.0, least_share: 1.0, gain: 0.0 },
+            forecast => forecast?,
+        };
+        Ok(Choice { source, target, forecast })
     }
 
     /// Follows the keys of a side down from the join to the scan of their table, as far as it goes. `None` if keys of
@@ -203,11 +220,15 @@ impl Rule {
     }
 
     /// What a filter is expected to keep and to save, if that pays.
-    fn forecast(&self, join: &Plan, source: &Side, target: &Side) -> Option<Forecast> {
-        let (keys, scanned) = (self.rows(&source.plan, OPAQUE_SOURCE)?, self.scanned(&source.plan)?);
-        let rows = self.rows(&target.plan, OPAQUE_TARGET)?;
+    fn forecast(&self, join: &Plan, source: &Side, target: &Side) -> Result<Forecast, Why> {
         let [from, to] = [source, target].map(|side| self.keys(&side.plan, &side.columns));
-        let (share, least_share) = shares(keys, from.as_ref(), to.as_ref())?;
+        let rows = [(source, OPAQUE_SOURCE), (target, OPAQUE_TARGET)]
+            .map(|(side, opaque)| self.rows(&side.plan, opaque));
+        let (Some(scanned), [Some(keys), Some(rows)]) = (self.scanned(&source.plan), rows) else {
+            return Err((6, "the tables have no statistics"));
+        };
+        let (share, least_share) =
+            shares(keys, from.as_ref(), to.as_ref()).ok_or((6, "the keys have no statistics"))?;
         let cost = scanned * SCANNED + keys * HASHED;
         let row = SHUFFLED + SHUFFLED_BYTE * width(&target.plan.schema());
         let gain = |share| rows * ((1.0 - share) * row - HASHED) - cost;
@@ -219,10 +240,16 @@ impl Rule {
         let is_trial =
             !pays(share, least) && source.columns.len() == 1 && pays(least_share, least.max(trial));
         let gain = gain(if is_trial { least_share } else { share });
-        let acts = keys <= self.max_keys as f64
-            && (is_trial || pays(share, least))
-            && (target.is_shuffled || self.shuffles(join));
-        (acts || self.options.force).then_some(Forecast { share, least_share, gain })
+        let why = if keys > self.max_keys as f64 {
+            (7, "it has more keys than max_bytes allow")
+        } else if !is_trial && !pays(share, least) {
+            (8, "it would keep more than expected_share of the rows, or save less than min_saved_ms")
+        } else if !target.is_shuffled && !self.shuffles(join) {
+            (9, "a side is small enough to be sent to all tasks")
+        } else {
+            return Ok(Forecast { share, least_share, gain });
+        };
+        if self.options.force { Ok(Forecast { share, least_share, gain }) } else { Err(why) }
     }
 
     /// Whether a join is expected to shuffle its sides.
@@ -269,13 +296,13 @@ impl Rule {
         plan.children().into_iter().map(|plan| self.scanned(plan)).sum()
     }
 
-    fn keys(&self, plan: &Plan, columns: &[usize]) -> Option<Keys> {
+    fn keys(&self, plan: &Plan, columns: &[usize]) -> Option<Known> {
         if let Some((child, columns)) = descend(plan, columns) {
             return self.keys(plan.children()[child], &columns);
         }
         let statistics = self.statistics(plan);
         let rows = known(&statistics.num_rows);
-        let &[column] = columns else { return Some(Keys { most: rows?, is_counted: false, range: None }) };
+        let &[column] = columns else { return Some(Known { most: rows?, is_counted: false, range: None }) };
         let column = statistics.column_statistics.get(column)?;
         let bound =
             |value: &Precision<ScalarValue>| match value.get_value()?.cast_to(&DataType::Int64).ok()? {
@@ -286,7 +313,7 @@ impl Rule {
         let counted = known(&column.distinct_count);
         let most = counted.or(range.map(|[min, end]| end - min));
         let most = [most, rows].into_iter().flatten().reduce(f64::min)?.max(1.0);
-        Some(Keys { most, is_counted: counted.is_some(), range })
+        Some(Known { most, is_counted: counted.is_some(), range })
     }
 }
 
@@ -294,7 +321,7 @@ impl Rule {
 ///
 /// If the target's keys were not counted, `most` is often far too high, for example for a foreign key. So `share` then
 /// divides by the smaller of both numbers, as if the source's table had all keys of the target.
-fn shares(keys: f64, source: Option<&Keys>, target: Option<&Keys>) -> Option<(f64, f64)> {
+fn shares(keys: f64, source: Option<&Known>, target: Option<&Known>) -> Option<(f64, f64)> {
     let (Some(source), Some(target)) = (source, target) else {
         let share = (keys / source.or(target)?.most).min(1.0);
         return Some((share, share));
@@ -308,18 +335,38 @@ fn shares(keys: f64, source: Option<&Keys>, target: Option<&Keys>) -> Option<(f6
     Some((share.min(1.0), least_share.min(share).min(1.0)))
 }
 
-/// The sets of keys that a filter could have, which are each key alone, and all keys together. A key is a pair of
-/// columns.
-fn candidates(join: &Join) -> Vec<Vec<[usize; 2]>> {
-    let [left_side, right_side] = join.sides;
-    let columns = |(left, right): &(PhysicalExprRef, PhysicalExprRef)| {
-        let key = [source_column(left, left_side)?, source_column(right, right_side)?];
-        let types = [left.data_type(&left_side.schema()).ok()?, right.data_type(&right_side.schema()).ok()?];
-        (types[0] == types[1]).then_some(key)
-    };
-    let keys: Vec<[usize; 2]> = join.on.iter().filter_map(columns).collect();
-    let all = (keys.len() > 1).then(|| keys.clone());
-    keys.into_iter().map(|key| vec![key]).chain(all).collect()
+/// These columns of a plan. DataFusion pushes a projection into a scan, but not below a condition on other columns.
+fn narrowed(plan: &Plan, columns: &[usize]) -> Result<Plan> {
+    let (mut plan, mut columns) = (Arc::clone(plan), columns.to_vec());
+    if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+        if let Some(kept) = filter.projection() {
+            columns.iter_mut().for_each(|column| *column = kept[*column]);
+        }
+        let read: BTreeSet<usize> =
+            collect_columns(filter.predicate()).iter().map(Column::index).chain(columns.clone()).collect();
+        let read: Vec<usize> = read.into_iter().collect();
+        let place = |column: usize| read.partition_point(|&read| read < column);
+        let moved = |part: PhysicalExprRef| {
+            Ok(match part.downcast_ref::<Column>() {
+                Some(column) => {
+                    Transformed::yes(Arc::new(Column::new(column.name(), place(column.index()))) as _)
+                }
+                None => Transformed::no(part),
+            })
+        };
+        let predicate = Arc::clone(filter.predicate()).transform(moved)?.data;
+        let input = narrowed(filter.input(), &read)?;
+        let selectivity = filter.default_selectivity();
+        let filter =
+            FilterExecBuilder::new(predicate, input).with_default_selectivity(selectivity).build()?;
+        columns.iter_mut().for_each(|column| *column = place(*column));
+        plan = Arc::new(filter);
+    }
+    let schema = plan.schema();
+    let column =
+        |i: usize| (Arc::new(Column::new(schema.field(i).name(), i)) as _, schema.field(i).name().clone());
+    let columns: Vec<(PhysicalExprRef, String)> = columns.into_iter().map(column).collect();
+    Ok(Arc::new(ProjectionExec::try_new(columns, plan)?))
 }
 
 /// Replaces the operator at the end of a path.

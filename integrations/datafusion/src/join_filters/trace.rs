@@ -12,15 +12,19 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion_common::{JoinType, NullEquality};
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion_common::{JoinSide, JoinType, NullEquality};
 
-use super::build::Plan;
+use super::filter::Plan;
 use super::probe::JoinFilterExec;
 
 /// A join by equal keys, of whichever operator.
 pub struct Join<'a> {
     pub sides: [&'a Plan; 2],
     pub on: &'a [(PhysicalExprRef, PhysicalExprRef)],
+    /// The side that is read to its end before the other one. `None` if that is not certain.
+    pub first: Option<usize>,
     join_type: JoinType,
     /// Whether a null changes answers, because it has partners or `NOT IN` looks for it.
     sees_nulls: bool,
@@ -33,15 +37,20 @@ impl<'a> Join<'a> {
             return Some(Self {
                 sides: [join.left(), join.right()],
                 on: join.on(),
+                first: Some(0),
                 join_type: *join.join_type(),
                 sees_nulls: join.null_aware || join.null_equality() == NullEquality::NullEqualsNull,
                 projection: join.projection.as_deref(),
             });
         }
         let join = plan.downcast_ref::<SortMergeJoinExec>()?;
+        // It asks its probe side first, and a sort reads all its rows before it returns one.
+        let first = usize::from(SortMergeJoinExec::probe_side(&join.join_type()) == JoinSide::Right);
+        let sides = [join.left(), join.right()];
         Some(Self {
-            sides: [join.left(), join.right()],
+            sides,
             on: join.on(),
+            first: (sides[first].is::<SortExec>() && sides[first].fetch().is_none()).then_some(first),
             join_type: join.join_type(),
             sees_nulls: join.null_equality() == NullEquality::NullEqualsNull,
             projection: None,
@@ -73,6 +82,20 @@ impl<'a> Join<'a> {
         // The mark of a `RightMark` join comes after the right side's columns, and from neither side.
         (!adds_rows && column < [left, right][from]).then_some((from, column))
     }
+}
+
+/// The sets of keys that a filter could have, which are each key alone, and all keys together. A key is a pair of
+/// columns.
+pub fn candidates(join: &Join) -> Vec<Vec<[usize; 2]>> {
+    let [left_side, right_side] = join.sides;
+    let columns = |(left, right): &(PhysicalExprRef, PhysicalExprRef)| {
+        let key = [source_column(left, left_side)?, source_column(right, right_side)?];
+        let types = [left.data_type(&left_side.schema()).ok()?, right.data_type(&right_side.schema()).ok()?];
+        (types[0] == types[1]).then_some(key)
+    };
+    let keys: Vec<[usize; 2]> = join.on.iter().filter_map(columns).collect();
+    let all = (keys.len() > 1).then(|| keys.clone());
+    keys.into_iter().map(|key| vec![key]).chain(all).collect()
 }
 
 /// The one child of an operator from which all the columns come unchanged, and their columns there.
@@ -125,7 +148,7 @@ fn is_by_row(plan: &Plan) -> bool {
     if let Some(filter) = plan.downcast_ref::<FilterExec>() {
         return !is_volatile(filter.predicate());
     }
-    plan.is::<JoinFilterExec>()
+    plan.is::<JoinFilterExec>() || plan.is::<RepartitionExec>() || plan.is::<SortExec>()
 }
 
 /// The column of which an expression is the value. A cast to a wider type does not matter, because the hash of a key is
@@ -141,24 +164,31 @@ pub fn source_column(expression: &PhysicalExprRef, input: &Plan) -> Option<usize
 
 /// Whether a cast changes neither the hash of any key nor which keys are equal, and never fails.
 fn widens(from: &DataType, to: &DataType) -> bool {
-    match (from.primitive_width(), to.primitive_width()) {
-        (Some(narrow), Some(wide)) if from.is_integer() && to.is_integer() => {
+    match (from, from.primitive_width(), to.primitive_width()) {
+        // Such as the columns of which folders are named.
+        (DataType::Dictionary(_, values), ..) if from != to => widens(values, to),
+        (_, Some(narrow), Some(wide)) if from.is_integer() && to.is_integer() => {
             narrow < wide && (to.is_signed_integer() || from.is_unsigned_integer())
         }
         _ => from == to || from.is_string() && to.is_string(),
     }
 }
 
+/// The scan of a plan that treats each row of it alone. A limit may choose other rows if it runs again.
+pub fn scan(plan: &Plan) -> Option<&Plan> {
+    match plan.children()[..] {
+        _ if plan.fetch().is_some() => None,
+        [] => Some(plan),
+        [child, ..] => is_by_row(plan).then(|| scan(child))?,
+    }
+}
+
 /// Whether a plan reads one table, and reads the same rows if it runs again, but for rows that a `JoinFilterExec`
-/// drops. A limit may choose other rows. Tables that are neither files nor in memory may return others.
+/// drops. Tables that are neither files nor in memory may return others.
 pub fn reads_one_table(plan: &Plan) -> bool {
-    if plan.fetch().is_some() {
-        return false;
-    }
-    if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
-        let source = scan.data_source();
-        let is_known = source.is::<FileScanConfig>() || source.is::<MemorySourceConfig>();
-        return is_known && !plan.boundedness().is_unbounded();
-    }
-    is_by_row(plan) && reads_one_table(plan.children()[0])
+    let source =
+        scan(plan).and_then(|scan| scan.downcast_ref::<DataSourceExec>()).map(DataSourceExec::data_source);
+    let is_known =
+        source.is_some_and(|source| source.is::<FileScanConfig>() || source.is::<MemorySourceConfig>());
+    is_known && !plan.boundedness().is_unbounded()
 }

@@ -9,6 +9,8 @@ use arrow::util::pretty::pretty_format_batches;
 use bloomline::BloomFilter;
 use datafusion::error::Result;
 use datafusion::prelude::{SessionConfig, SessionContext};
+#[cfg(feature = "join-filters")]
+pub use filtering::*;
 
 /// Planning is recursive, and a debug build of it overflows tokio's stacks of 2 MiB.
 pub fn runtime() -> tokio::runtime::Runtime {
@@ -22,11 +24,53 @@ pub fn runtime() -> tokio::runtime::Runtime {
 
 /// A session with the functions.
 pub fn session(settings: &[(&str, &str)]) -> SessionContext {
-    let mut config = SessionConfig::new();
+    with_functions(SessionContext::new_with_config(set(SessionConfig::new(), settings)))
+}
+
+fn set(mut config: SessionConfig, settings: &[(&str, &str)]) -> SessionConfig {
     for (key, value) in settings {
         config.options_mut().set(key, value).unwrap();
     }
-    with_functions(SessionContext::new_with_config(config))
+    config
+}
+
+#[cfg(feature = "join-filters")]
+mod filtering {
+    use std::sync::Arc;
+
+    use bloomline_datafusion::{BloomlineOptions, JoinFilterPlanner, JoinFilters};
+    use datafusion::execution::SessionStateBuilder;
+    use datafusion::prelude::{SessionConfig, SessionContext};
+
+    use super::{set, with_functions};
+
+    /// Where the filters of joins get their keys.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub enum Keys {
+        /// From the rows on their way to the join, in one process.
+        Tap,
+        /// From a second read, as on Ballista.
+        SecondRead,
+    }
+
+    /// A session with the functions, whose joins filter themselves.
+    pub fn filtering_session(keys: Keys, settings: &[(&str, &str)]) -> SessionContext {
+        let config = SessionConfig::new().with_option_extension(BloomlineOptions::default());
+        let builder = SessionStateBuilder::new_with_default_features().with_config(set(config, settings));
+        with_functions(SessionContext::new_with_state(filtering(builder, keys).build()))
+    }
+
+    pub fn filtering(mut builder: SessionStateBuilder, keys: Keys) -> SessionStateBuilder {
+        match keys {
+            Keys::Tap => builder.with_physical_optimizer_rule(Arc::new(JoinFilters)),
+            Keys::SecondRead => {
+                let inner = builder.query_planner().clone();
+                let inner =
+                    inner.unwrap_or_else(|| SessionStateBuilder::new().build().query_planner().clone());
+                builder.with_query_planner(Arc::new(JoinFilterPlanner::new(inner)))
+            }
+        }
+    }
 }
 
 pub fn with_functions(mut context: SessionContext) -> SessionContext {
