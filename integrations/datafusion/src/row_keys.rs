@@ -6,6 +6,7 @@ use arrow::array::{Array, make_array};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::DataType;
 use arrow::record_batch::RecordBatch;
+use bloomline::hash_key;
 use datafusion_common::{Result, internal_err};
 
 use crate::keys;
@@ -26,16 +27,20 @@ pub fn hash_rows(batch: &RecordBatch, columns: &[usize]) -> Result<(Vec<u64>, Op
         if hashes.is_empty() {
             hashes = next;
         } else {
-            hashes.iter_mut().zip(next).for_each(|(hash, next)| *hash = combined(*hash, next));
+            hashes.iter_mut().zip(next).for_each(|(hash, key)| *hash = hash_key(key, *hash));
         }
     }
     Ok((hashes, valid))
 }
 
-/// The hash of two keys, by one product, whose halves depend on all bits of both.
-fn combined(first: u64, second: u64) -> u64 {
-    let product = u128::from(first ^ 0x9E37_79B9_7F4A_7C15) * u128::from(second ^ 0xD1B5_4A32_D192_ED03);
-    product as u64 ^ (product >> 64) as u64
+/// Adds the hashes of the rows that have a key.
+pub fn add_hashes(hashes: &mut Vec<u64>, batch: &RecordBatch, columns: &[usize]) -> Result<()> {
+    let (batch_hashes, valid) = hash_rows(batch, columns)?;
+    match valid {
+        Some(valid) => hashes.extend(valid.valid_indices().map(|row| batch_hashes[row])),
+        None => hashes.extend(batch_hashes),
+    }
+    Ok(())
 }
 
 /// The type as which keys of a type are hashed, such as `Int32` for `Date32`, which has the same bits. `None` for types

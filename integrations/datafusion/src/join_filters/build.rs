@@ -26,7 +26,7 @@ use datafusion_common::{Result, internal_err};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 
 use super::filter::{Plan, Reason, TOO_MANY_KEYS, count, failed, names, reserve};
-use crate::row_keys::hash_rows;
+use crate::row_keys::add_hashes;
 use crate::snapshot::are_unchanged;
 
 /// Returns each hash of a partition's keys once. A key is all columns of the input. A partition of more than `max_keys`
@@ -152,11 +152,7 @@ async fn distinct_hashes(
     };
     while let Some(batch) = input.try_next().await.map_err(failed)? {
         let _timer = time.timer();
-        let (batch_hashes, valid) = hash_rows(&batch, &all_columns(batch.schema_ref())).map_err(failed)?;
-        match valid {
-            Some(valid) => hashes.extend(valid.valid_indices().map(|row| batch_hashes[row])),
-            None => hashes.extend(batch_hashes),
-        }
+        add_hashes(&mut hashes, &batch, &all_columns(batch.schema_ref())).map_err(failed)?;
         // Duplicates are removed only when the list may hold twice the most keys, so that each key is sorted few times.
         if hashes.len() > max_keys.saturating_mul(2) {
             compact(&mut hashes)?;

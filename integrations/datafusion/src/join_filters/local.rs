@@ -21,7 +21,7 @@ use datafusion_common::Result;
 
 use super::filter::Plan;
 use super::join::FilteredJoin;
-use super::options::{BloomlineOptions, JoinFilterOptions};
+use super::options::JoinFilterOptions;
 use super::probe::{JoinFilterExec, Keys, Settings};
 use super::tap::{JoinFilterTapExec, Link};
 use super::trace::{Join, candidates, descend, scan};
@@ -62,8 +62,8 @@ impl PhysicalOptimizerRule for JoinFilters {
     }
 
     fn optimize(&self, plan: Plan, config: &ConfigOptions) -> Result<Plan> {
-        let options = config.extensions.get::<BloomlineOptions>().cloned().unwrap_or_default().join_filters;
-        Rule { options, statistics: StatisticsContext::new() }.rewrite(&plan, Vec::new())
+        Rule { options: JoinFilterOptions::of(config), statistics: StatisticsContext::new() }
+            .rewrite(&plan, Vec::new())
     }
 }
 

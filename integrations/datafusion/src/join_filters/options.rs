@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use bloomline::{Error, Sizing};
-use datafusion_common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
+use datafusion_common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
 use datafusion_common::{DataFusionError, Result, config_datafusion_err, config_err, extensions_options};
 
 /// The options of this crate in a session, for example `SET bloomline.join_filters.enabled = false`.
@@ -40,7 +40,7 @@ impl ExtensionOptions for BloomlineOptions {
         };
         let (default, mut changed) = (JoinFilterOptions::default(), self.join_filters.clone());
         let default = default.entries().into_iter().find(|default| default.key == option);
-        let number = match value {
+        let meant = match value {
             "default" => default.and_then(|default| default.value).unwrap_or_default(),
             _ if option == "max_bytes" => bytes(value).map_or(value.to_owned(), |bytes| bytes.to_string()),
             _ => value.to_owned(),
@@ -48,7 +48,7 @@ impl ExtensionOptions for BloomlineOptions {
         let refused = |error: DataFusionError| {
             config_datafusion_err!("{} cannot be '{value}': {}", entry.key, error.strip_backtrace())
         };
-        changed.set(option, &number).map_err(refused)?;
+        changed.set(option, &meant).map_err(refused)?;
         changed.check()?;
         self.join_filters = changed;
         Ok(())
@@ -94,6 +94,11 @@ extensions_options! {
 }
 
 impl JoinFilterOptions {
+    /// Those of a session, or the defaults.
+    pub(super) fn of(config: &ConfigOptions) -> Self {
+        config.extensions.get::<BloomlineOptions>().cloned().unwrap_or_default().join_filters
+    }
+
     /// Refuses values by which no filter could be made.
     pub(super) fn check(&self) -> Result<()> {
         for (name, share) in [("expected_share", self.expected_share), ("max_share", self.max_share)] {

@@ -24,7 +24,7 @@ use datafusion_common::{Result, ScalarValue};
 
 use super::build::JoinFilterBuildExec;
 use super::filter::Plan;
-use super::options::{BloomlineOptions, JoinFilterOptions};
+use super::options::JoinFilterOptions;
 use super::probe::{JoinFilterExec, Keys, Settings};
 use super::trace::{Join, candidates, descend, reads_one_table};
 use crate::row_keys::stored_type;
@@ -57,8 +57,7 @@ pub struct ShuffledJoinFilters;
 impl ShuffledJoinFilters {
     /// The options by which the rule acts. `None` if it does not act.
     pub fn options(config: &ConfigOptions) -> Option<JoinFilterOptions> {
-        let options = config.extensions.get::<BloomlineOptions>().cloned().unwrap_or_default().join_filters;
-        options.enabled.then_some(options)
+        Some(JoinFilterOptions::of(config)).filter(|options| options.enabled)
     }
 }
 

@@ -21,7 +21,7 @@ use futures::{StreamExt, stream};
 
 use super::filter::{Filter, Plan, Reason, TOO_MANY_KEYS, count, failed, names, reserve};
 use super::options::JoinFilterOptions;
-use crate::row_keys::hash_rows;
+use crate::row_keys::add_hashes;
 
 /// Passes the rows of its input on, and hashes their keys. When all partitions have ended, [`JoinFilterExec`] on the
 /// other side of the join has a filter of all keys. Until then, it keeps all rows.
@@ -45,15 +45,16 @@ impl JoinFilterTapExec {
     }
 }
 
-/// What connects the operators of one filter. No two plans share one: where a plan is changed or reset, both operators
-/// get a new one, by the join above them, or one that connects nothing. So the keys are those of the run of the rows.
+/// What connects the operators of one filter. No two plans share a link. Where a plan is changed or reset, the join above
+/// gives both operators a new one. An operator that is changed without its join gets one that connects it to nothing. So
+/// a filter never has the keys of another run.
 #[derive(Debug)]
 pub struct Link {
     /// The same in all links of a join.
     join: Arc<()>,
     options: JoinFilterOptions,
     max_keys: usize,
-    /// The keys of a run. Streams hold them, and so does memory end with the query, and not with the plan.
+    /// The keys of a run. Only streams hold them, so their memory is released with the query, and not with the plan.
     run: Mutex<Weak<Mutex<Run>>>,
 }
 
@@ -123,13 +124,9 @@ impl Tap {
         let Some(hashes) = &mut self.hashes else { return };
         let _timer = self.time.timer();
         let start = hashes.len();
-        let pushed = hash_rows(batch, &self.columns).map_err(failed).and_then(|(batch_hashes, valid)| {
-            match valid {
-                Some(valid) => hashes.extend(valid.valid_indices().map(|row| batch_hashes[row])),
-                None => hashes.extend(batch_hashes),
-            }
-            reserve(&self.memory, hashes.capacity() * size_of::<u64>(), &*self.pool)
-        });
+        let pushed = add_hashes(hashes, batch, &self.columns).map_err(failed);
+        let pushed =
+            pushed.and_then(|()| reserve(&self.memory, hashes.capacity() * size_of::<u64>(), &*self.pool));
         let mut run = lock(&self.run);
         run.n_keys += hashes.len() - start;
         self.n_keys.add(hashes.len() - start);
