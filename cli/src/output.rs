@@ -224,7 +224,7 @@ pub fn is_stdout(name: &Path) -> bool {
 pub fn check_json(json: bool, output: &Path) -> Result<()> {
     ensure!(
         !json || !is_stdout(output),
-        "--json: standard output is for the filter (write the filter to a file)"
+        "--as-json: standard output is for the filter (write the filter to a file)"
     );
     if json { Printer::new().print("") } else { Ok(()) }
 }

@@ -145,7 +145,7 @@ fn too_full_a_filter_is_not_written() {
     let remedy = "; nothing was written (raise --keys, or give --allow-overfull)\n";
     for (more, text) in [
         ("--keys 1000", "not the requested 1%"),
-        ("-q --json --keys 1000 --bits-per-key 9.94", "% that it was sized for"),
+        ("-q --as-json --keys 1000 --bits-per-key 9.94", "% that it was sized for"),
     ] {
         let says = contains("f: 3,000 lines read, an FPR of ").and(contains(text)).and(contains(remedy));
         build(more, lines(0..3000)).code(2).stdout("").stderr(says.and(contains("\n").count(1)));
@@ -212,8 +212,8 @@ fn files_that_grow_while_they_are_read() {
     place.write("log", lines(0..50_000));
     place.write("more", lines(0..1000));
     let line = "(i=0; while [ $i -lt 500 ]; do i=$((i+1)); sed s/^/$i/ more >>log; done) & \
-                i=0; while [ $i -lt 5 ]; do i=$((i+1)); $b build --json -o f log 2>>errors >>out; \
-                $b build -q --json --allow-overfull -o f log >>all; done; wait";
+                i=0; while [ $i -lt 5 ]; do i=$((i+1)); $b build --as-json -o f log 2>>errors >>out; \
+                $b build -q --as-json --allow-overfull -o f log >>all; done; wait";
     place.sh(line).success();
     // A filter of the lines that were counted, or an error: which one depends on who is faster.
     let errors = place.text("errors");
@@ -293,12 +293,12 @@ fn plan_computes_the_third() {
     place.run("plan --keys 1 --bytes 1GB --plot q.svg").code(2).stderr(contains("q.svg: nothing to plot"));
     // Equal hashes of more keys would put the rate out of reach.
     for fpr in ["5.44e-13", "1e-12"] {
-        let keys = place.json(format!("plan --json --bytes 1GB --fpr {fpr}"))["keys"].as_u64().unwrap();
+        let keys = place.json(format!("plan --as-json --bytes 1GB --fpr {fpr}"))["keys"].as_u64().unwrap();
         plan(&format!("--keys {keys} --fpr {fpr}"));
         place.run(format!("plan --keys {} --fpr {fpr}", keys + 2 + keys / 500_000)).code(2);
     }
     // 1%, as for `build`, unless both are given.
-    for some in ["--keys 1e6", "--keys 1e6 --modules 2", "--bytes 1MB", "--keys 1e6 --json"] {
+    for some in ["--keys 1e6", "--keys 1e6 --modules 2", "--bytes 1MB", "--keys 1e6 --as-json"] {
         assert_eq!(plan(some), plan(&format!("{some} --fpr 1%")));
     }
     assert_eq!(words(&plan("--keys 1e6"), "size")[3..], ["1.2", "MB"]);

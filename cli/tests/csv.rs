@@ -89,7 +89,7 @@ fn rows_are_built_and_looked_up() {
     place.write("rows", text(&rows));
     place.write("known", text(known));
     // From a file, by several threads, and from a pipe.
-    for (i, build) in ["$b build --json -o f known", "cat known | $b build --json -o f"].iter().enumerate() {
+    for (i, build) in ["$b build --as-json -o f known", "cat known | $b build --as-json -o f"].iter().enumerate() {
         let build = format!("{build} --fpr 1e-9 --csv --column 3");
         let figures: serde_json::Value =
             serde_json::from_str(&common::stdout(&place.sh(build).success())).unwrap();
@@ -249,7 +249,7 @@ fn a_header_is_printed_by_the_first_run() {
     place.feed(dedup, "id,url\n\"1").code(2).stdout("id,url\n");
     place.run(format!("{dedup} monday")).success().stdout(URLS.replacen("id,url\n", "", 1));
     place.run(format!("{dedup} tuesday")).success().stdout("3,x\n");
-    let options = &place.json("info --json s")["key_options"];
+    let options = &place.json("info --as-json s")["key_options"];
     assert_eq!(options, "--csv --column url");
     for (options, text) in [
         ("--csv --column id", "made with --csv --column url, not with --csv --column id (give its options"),

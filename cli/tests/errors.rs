@@ -115,7 +115,7 @@ fn files_that_are_no_filters() {
     // info describes a damaged one all the same.
     let info = place.run("info damaged").code(2).stdout(contains("INVALID"));
     info.stderr(contains("damaged: the bytes are damaged: "));
-    place.run("info --json damaged").code(2).stdout(contains("\"is_intact\": false"));
+    place.run("info --as-json damaged").code(2).stdout(contains("\"is_intact\": false"));
     place.feed("check --no-verify damaged", "").code(1);
 }
 
@@ -305,11 +305,11 @@ fn streams_that_are_closed() {
         "dedup --dropped s keys",
         "check f keys",
         "check -c f keys",
-        "check --json f keys",
-        "build -o f --json keys",
-        "merge -o f --json f f",
-        "fold -o f --json --factor 2 f",
-        "grow -o g --json --fpr 2% f",
+        "check --as-json f keys",
+        "build -o f --as-json keys",
+        "merge -o f --as-json f f",
+        "fold -o f --as-json --factor 2 f",
+        "grow -o g --as-json --fpr 2% f",
         "info f",
         "estimate f f",
         "plan --keys 9 --fpr 1%",

@@ -111,7 +111,7 @@ fn info_says_what_a_file_is() {
         for text in texts.iter().chain(&["checksum         valid", "FPR  "]) {
             assert!(info.contains(text), "{info}");
         }
-        let info = place.json(format!("info --json {name}"));
+        let info = place.json(format!("info --as-json {name}"));
         has(&info, fields);
         has(&info, json!({"file": name, "is_intact": true, "bytes": place.read(name).len()}));
     }
@@ -155,7 +155,7 @@ fn golden_banks_are_described_and_not_used_as_filters() {
         ("equal", bank(&[blocks(1, 0..0)]), (1, 1, 6), json!([0]), "0 per slot, exact\n"),
     ] {
         place.write(name, bytes);
-        let info = place.json(format!("info --json {name}"));
+        let info = place.json(format!("info --as-json {name}"));
         let (slots, n_blocks, k) = shape;
         has(&info, json!({"kind": "bank", "known_keys": known_keys, "slots": slots}));
         has(&info, json!({"blocks": n_blocks, "k": k, "seed": 0}));
@@ -207,7 +207,7 @@ fn info_describes_several_files() {
     assert!(described.ends_with(&format!("\n\nb:\n{b}")) && described.contains("INVALID"), "{described}");
     let names: Vec<_> = errors.lines().map(|error| error.split(": ").nth(1).unwrap()).collect();
     assert_eq!(names, ["no", "text", "damaged"], "{errors}");
-    let objects = objects(&place.run("info --json no a damaged b").code(2).get_output().stdout);
+    let objects = objects(&place.run("info --as-json no a damaged b").code(2).get_output().stdout);
     assert_eq!(objects.len(), 3);
     for (info, (name, is_intact)) in objects.iter().zip([("a", true), ("damaged", false), ("b", true)]) {
         has(info, json!({"file": name, "is_intact": is_intact}));
@@ -273,13 +273,13 @@ fn check_counts_as_json() {
     expected["filter"] = "f".into();
     expected["files"] = json!([a, b]);
     for more in ["", "-v"] {
-        assert_eq!(place.json(format!("check --json f a b {more}")), expected);
+        assert_eq!(place.json(format!("check --as-json f a b {more}")), expected);
     }
     // The status is that of the selection.
-    place.run("check --json f b").code(1).stdout(contains("\"file\": \"b\""));
-    place.run("check --json -v f a").code(1);
-    place.feed("check --json f", "ant\n").success().stdout(contains("\"file\": \"standard input\""));
-    for options in ["-q --json", "-c --json"] {
+    place.run("check --as-json f b").code(1).stdout(contains("\"file\": \"b\""));
+    place.run("check --as-json -v f a").code(1);
+    place.feed("check --as-json f", "ant\n").success().stdout(contains("\"file\": \"standard input\""));
+    for options in ["-q --as-json", "-c --as-json"] {
         place.refuses(format!("check f a {options}"), &["cannot be used with"]);
     }
 }
@@ -318,7 +318,7 @@ fn filters_of_different_sizes_are_merged_and_compared() {
             .stderr(contains(
                 "small: its 60 blocks repeat 4 times in both, so each of its keys raises the FPR as 4 do\n",
             ));
-        let estimated = place.json("info --json both")["estimated_keys"].as_u64().unwrap();
+        let estimated = place.json("info --as-json both")["estimated_keys"].as_u64().unwrap();
         assert!((970..1_030).contains(&estimated), "{estimated}");
         let mut both = blocks(240, 0..600);
         both.union_with(&blocks(60, 400..1000)).unwrap();
@@ -352,9 +352,9 @@ fn filters_of_different_sizes_are_merged_and_compared() {
             place.refuses(format!("{command} small {name}"), &texts);
         }
     }
-    let merged = place.json("merge --json -o both large small");
+    let merged = place.json("merge --as-json -o both large small");
     has(&merged, json!({"file": "both", "blocks": 240, "folded": []}));
-    let estimate = place.json("estimate --json large small");
+    let estimate = place.json("estimate --as-json large small");
     assert_eq!(estimate["first"]["file"], "large");
     assert!((550..650).contains(&estimate["second"]["keys"].as_u64().unwrap()));
     assert!((950..1050).contains(&estimate["union"]["keys"].as_u64().unwrap()));
@@ -389,7 +389,7 @@ fn fold_says_what_can_be_had() {
     let text = contains("g: not folded: by 97, the least factor of its blocks, FPR would be 100%\n");
     place.run("fold -o g --fpr 1% prime").success().stderr(text);
     assert_eq!(place.read("g"), place.read("prime"));
-    let folded = place.json("fold --json -o g --factor 4 f");
+    let folded = place.json("fold --as-json -o g --factor 4 f");
     has(&folded, json!({"file": "g", "factor": 4, "blocks": 15, "bytes": 15 * 64 + 64}));
     all_kinds(&place, "ant\n");
     for name in ["standard", "counting", "scalable", "frontier"] {
@@ -403,7 +403,7 @@ fn filters_of_low_rates_have_several_modules() {
     let place = Place::new();
     let text = lines(0..10_000);
     place.write("keys", &text);
-    let built = |more: &str| (place.json(format!("build --json -o f {more} keys")), place.read("f"));
+    let built = |more: &str| (place.json(format!("build --as-json -o f {more} keys")), place.read("f"));
     let of = |sizing: Sizing| {
         let mut filter = BloomFilter::with_sizing(sizing).unwrap();
         filter.extend(text.lines());
@@ -471,7 +471,7 @@ fn filters_of_several_modules_are_merged_folded_and_compared() {
     };
     place.write("large", of(3, 240, 4, 0..6 * keys));
     place.write("same", of(3, 240, 4, 4 * keys..10 * keys));
-    let merged = place.json("merge --json -o both large same");
+    let merged = place.json("merge --as-json -o both large same");
     assert!(place.read("both") == of(3, 240, 4, 0..10 * keys));
     has(&merged, json!({"kind": "blocked", "modules": 3, "blocks": 720, "k": 4, "folded": []}));
     place.write("small", of(3, 60, 4, 0..keys));
@@ -479,7 +479,7 @@ fn filters_of_several_modules_are_merged_folded_and_compared() {
     place.run("estimate small large").success().stderr(folds);
 
     for factor in [2, 240] {
-        let folded = place.json(format!("fold --json -o g --factor {factor} large"));
+        let folded = place.json(format!("fold --as-json -o g --factor {factor} large"));
         assert!(place.read("g") == of(3, 240 / factor as usize, 4, 0..6 * keys));
         has(&folded, json!({"modules": 3, "bytes": place.read("g").len()}));
     }
@@ -543,7 +543,7 @@ fn scalable_filters_are_merged_and_compared() {
     assert!(lines(0..1000).lines().all(|line| both.contains(line)));
     assert!((both.fpr() - 0.0128).abs() < 1e-4 && both.estimated_fpr() < both.fpr());
     // Keys may be in filters of different sizes, so the bits of the two cannot be compared.
-    let estimate = place.json("estimate --json a b");
+    let estimate = place.json("estimate --as-json a b");
     let [a, b] = ["first", "second"].map(|side| estimate[side]["at_most"].as_u64().unwrap());
     assert!((580..=600).contains(&a) && (580..=600).contains(&b));
     assert_eq!(estimate["union"]["at_most"], a + b);
@@ -555,7 +555,7 @@ fn scalable_filters_are_merged_and_compared() {
     for fpr in [0.01, 1e-4] {
         place.write("c", scalable(1000, fpr, 0..600));
         place.write("d", scalable(1000, fpr, 400..1000));
-        let estimate = place.json("estimate --json c d");
+        let estimate = place.json("estimate --as-json c d");
         assert!((950..1050).contains(&estimate["union"]["keys"].as_u64().unwrap()), "{estimate}");
     }
     // One of fixed size does not take the keys of one that grows.
@@ -563,7 +563,7 @@ fn scalable_filters_are_merged_and_compared() {
     for order in ["a f", "f a"] {
         place.refuses(format!("merge -o g {order}"), &["grow"]);
     }
-    assert!(place.json("estimate --json a f")["union"]["keys"].is_null());
+    assert!(place.json("estimate --as-json a f")["union"]["keys"].is_null());
 }
 
 #[test]
@@ -588,15 +588,15 @@ fn standard_output_has_one_format() {
         for output in ["-", "/dev/stdout"] {
             let plot = format!("{command} --plot {output}");
             place.run(&plot).success().stderr("").stdout(place.text("p.svg"));
-            let text = "--json: standard output is for the chart (write the chart to a file)";
-            place.refuses(format!("{plot} --json"), &[text]);
+            let text = "--as-json: standard output is for the chart (write the chart to a file)";
+            place.refuses(format!("{plot} --as-json"), &[text]);
         }
-        place.json(format!("{command} --json --plot p.svg"));
+        place.json(format!("{command} --as-json --plot p.svg"));
     }
     for command in ["fold --factor 4 f", "merge f f", "build f"] {
         for output in ["-", "/dev/stdout"] {
-            let text = "--json: standard output is for the filter";
-            place.refuses(format!("{command} --json -o {output}"), &[text]);
+            let text = "--as-json: standard output is for the filter";
+            place.refuses(format!("{command} --as-json -o {output}"), &[text]);
         }
     }
 }
@@ -608,12 +608,12 @@ fn plan_shows_the_modules_that_build_makes() {
         let plan = format!("plan {more}");
         let text = place.prints(&plan);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        (place.json(format!("{plan} --json")), text)
+        (place.json(format!("{plan} --as-json")), text)
     };
     // Down to the lowest rate.
     for (more, n_modules) in [("1%", 1), ("1e-4", 2), ("5.5e-13", 4), ("1e-4 --modules 1", 1)] {
         let (figures, text) = plan(&format!("--keys 1000 --fpr {more}"));
-        let built = place.json(format!("build --json -o f --keys 1000 --fpr {more} /dev/null"));
+        let built = place.json(format!("build --as-json -o f --keys 1000 --fpr {more} /dev/null"));
         has(&figures, json!({"modules": n_modules, "blocks": built["blocks"], "k": built["k"]}));
         assert_eq!(text.contains("modules "), n_modules > 1, "{text}");
     }
@@ -680,7 +680,7 @@ fn states_are_described_queried_and_merged() {
         let text = contains(kind).and(contains(shape)).and(contains("keys             at most 500\n"));
         let text = text.and(contains("requested FPR    0.01%")).and(contains("checksum         valid"));
         place.run("info a").success().stdout(text);
-        let info = place.json("info --json a");
+        let info = place.json("info --as-json a");
         let is_growing = kind.ends_with("grows");
         has(&info, json!({"kind": "state", "keys": 500, "is_growing": is_growing}));
         has(
@@ -693,7 +693,7 @@ fn states_are_described_queried_and_merged() {
         assert_eq!(info["key_options"], "whole lines as keys");
         place.refuses("fold -o g --factor 2 a", &["a: a state of dedup, not a blocked filter"]);
 
-        let estimate = place.json("estimate --json a b");
+        let estimate = place.json("estimate --as-json a b");
         if is_growing {
             let sides = ["first", "second"].map(|side| estimate[side]["at_most"].as_u64().unwrap());
             assert_eq!(sides, [500, 600]);
@@ -701,7 +701,7 @@ fn states_are_described_queried_and_merged() {
         } else {
             assert!((880..920).contains(&estimate["union"]["keys"].as_u64().unwrap()), "{estimate}");
         }
-        let merged = place.json("merge --json -o a a b");
+        let merged = place.json("merge --as-json -o a a b");
         let requested = if is_growing { 1.385_905_376_264e-4 } else { 1e-4 };
         has(&merged, json!({"kind": "state", "requested_false_positive_rate": requested}));
         // The bits show that 200 lines are in both, where there is but one filter.
@@ -713,7 +713,7 @@ fn states_are_described_queried_and_merged() {
     for order in ["small large", "large small"] {
         dedup(&place, "small", "--keys 1030 --fpr 1e-4", lines(0..9));
         dedup(&place, "large", "--keys 2060 --fpr 1e-4", lines(9..20));
-        let merged = place.json(format!("merge --json --replace-state -o m {order}"));
+        let merged = place.json(format!("merge --as-json --replace-state -o m {order}"));
         has(&merged, json!({"capacity": 1030, "keys": 20, "folded": [{"file": "large", "factor": 2}]}));
     }
     dedup(&place, "none", "--fpr 1e-4", String::new());
@@ -774,7 +774,7 @@ fn forged_numbers_are_no_panic() {
     let footer = footer(9, u64::MAX, 0.01, [0, 0, 1]);
     place.write("state", [blocks(60, 0..9).to_standalone(), footer].concat());
     place.run("info state").success().stdout(contains("18,446,744,073,709,551,615"));
-    place.json("estimate --json state growing");
+    place.json("estimate --as-json state growing");
     place.run("merge -o g state state").success();
 }
 
@@ -807,7 +807,7 @@ fn fields_of_json_are_documented() {
     place.write("g", blocks(2, 0..9).to_standalone());
     for more in ["--keys 10", "--grow"] {
         dedup(&place, "s", more, lines(0..9));
-        are_documented(&place, "info", &place.json("info --json s"));
+        are_documented(&place, "info", &place.json("info --as-json s"));
         place.remove("s");
     }
     for line in [
@@ -822,7 +822,7 @@ fn fields_of_json_are_documented() {
         "plan --keys 1000 --fpr 1e-4",
     ] {
         let command = line.split(' ').next().unwrap();
-        are_documented(&place, command, &place.json(format!("{line} --json")));
+        are_documented(&place, command, &place.json(format!("{line} --as-json")));
     }
 }
 
@@ -837,7 +837,7 @@ fn goldens_are_described() {
         if kind == "compact" {
             continue; // no file, but a part of one
         }
-        let info = place.json(format!("info --json {path}"));
+        let info = place.json(format!("info --as-json {path}"));
         assert_eq!(info["kind"], if kind == "standalone" { "blocked" } else { kind }, "{name}");
         assert_eq!(info["false_positive_rate"].is_number(), !["bank", "index"].contains(&kind), "{info}");
         assert_eq!(info["is_intact"], true, "{info}");

@@ -161,7 +161,7 @@ fn many_keys_are_answered_one_by_one() {
     place.sh("printf 'ant\\ncow\\n' | $b find -f - i").success().stdout("ant\t0\n");
     place.run("find -c i bee").success().stdout("2\n");
     place.run("find -c i cow").code(1).stdout("0\n");
-    let object = place.json("find --any --json i ant bee");
+    let object = place.json("find --any --as-json i ant bee");
     let expected = json!({
         "index": "i",
         "files": ["0", "1"],
@@ -169,7 +169,7 @@ fn many_keys_are_answered_one_by_one() {
         "keys": [{"key": "ant", "files": ["0"]}, {"key": "bee", "files": ["0", "1"]}],
     });
     assert_eq!(object, expected);
-    assert_eq!(place.json("find --json i ant bee")["files"], json!(["0"]));
+    assert_eq!(place.json("find --as-json i ant bee")["files"], json!(["0"]));
     place.write("none", "\n");
     place.refuses("find -f none i", &["none: has no KEY (write one on each line)"]);
     place.sh("$b find -f - - <i").code(2).stderr(contains("cannot both come from standard input"));
@@ -190,7 +190,7 @@ fn files_are_listed() {
     place.run("index -q --words --add -o i bad.gz").code(2);
     place.remove("1");
     place.write("2", "changed");
-    let listed = place.json("info --files --json i")["listed"].clone();
+    let listed = place.json("info --files --as-json i")["listed"].clone();
     let states: Vec<_> =
         listed.as_array().unwrap().iter().map(|file| (&file["file"], &file["state"])).collect();
     let expected = json!([["0", "as indexed"], ["1", "gone"], ["2", "changed"], ["bad.gz", "not read"]]);

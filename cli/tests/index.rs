@@ -222,7 +222,7 @@ fn keys_are_found_by_the_rule_of_the_index() {
         write(&place, "f", text, 60);
         settle();
         place.run(format!("index -q --fpr 1e-7 {options} -o i f")).success();
-        assert_eq!(place.json("info --json i")["key_options"], rule);
+        assert_eq!(place.json("info --as-json i")["key_options"], rule);
         finds(&place, &format!("i {found}"), "f");
         finds(&place, &format!("i {absent}"), "");
         says(&place, &format!("index {options} -o i f"), "(0 read)");
@@ -370,7 +370,7 @@ fn other_commands_say_what_an_index_is_for() {
     place.refuses("find f ant", &["f: a blocked filter, not an index (make one with `bloomline index`)"]);
     place.refuses("find lines ant", &["lines: not a bloomline file"]);
     place.refuses("info --plot p.svg i", &["(omit --plot)"]);
-    let info = place.json("info --json i");
+    let info = place.json("info --as-json i");
     let fields = [
         ("kind", json!("index")),
         ("files", json!(3)),
@@ -598,7 +598,7 @@ fn folders_are_walked() {
     says(&place, index, "logs/i: 2 files (2 read), 2 words, ");
     finds(&place, "logs/i ant", "logs/a logs/sub/b");
     says(&place, index, "(0 read)");
-    assert_eq!(place.json("info --json logs/i")["folders"], json!(["logs/"]));
+    assert_eq!(place.json("info --as-json logs/i")["folders"], json!(["logs/"]));
     // By the folder, as it is named.
     says(&place, "index --words -o j logs/ other logs/.c", "j: 4 files (4 read)");
     finds(&place, "j ant", "logs/.c logs/a logs/sub/b other/f");

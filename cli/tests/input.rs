@@ -405,7 +405,7 @@ fn figures_of_build() {
     place.write("keys", lines(0..3000).repeat(2));
     place.run("build -o f keys").success().stderr(contains("f: 6,000 lines, 3,000 distinct keys; "));
     // The warning is not among the figures.
-    let build = place.run("build --json -o f --keys 9 --allow-overfull keys").success();
+    let build = place.run("build --as-json -o f --keys 9 --allow-overfull keys").success();
     let build = build.stdout(contains("\"lines\": 6000"));
     build.stderr(contains("raise --keys").and(contains("distinct").not()));
 }

@@ -17,7 +17,7 @@ test("a size says what its filter will be", () => {
   }
   const defaults = { expectedKeys: 12_345, fpr: undefined, mostModules: undefined };
   assert.deepEqual(sizing(defaults), sizing({ expectedKeys: 12_345, fpr: 0.01 }));
-  // `bloomline plan --keys 1e6 --fpr 1% --json`
+  // `bloomline plan --keys 1e6 --fpr 1% --as-json`
   assert.equal(sizing({ expectedKeys: 1_000_000, fpr: 0.01 }).fpr, 0.009917600498970763);
 });
 

@@ -75,7 +75,7 @@ pub struct Arguments {
     allow_overfull: bool,
     /// Print the summary as JSON
     #[arg(long)]
-    json: bool,
+    as_json: bool,
     #[command(flatten)]
     input: Input,
 }
@@ -100,7 +100,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         (None, Some(keys)) => Some(empty(keys, request.sizing(keys)?.rounded_to_fold())?),
         (None, None) => None,
     };
-    check_json(arguments.json, &arguments.output.path)?;
+    check_json(arguments.as_json, &arguments.output.path)?;
     let name = arguments.output.path.display();
     ensure!(
         !input.has(&arguments.output.path),
@@ -126,7 +126,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         bail!("{overfull}; nothing was written ({}, or give --allow-overfull)", built.remedy());
     }
     output.write(|file| built.filter.write_standalone(file))?;
-    if arguments.json {
+    if arguments.as_json {
         Printer::new().print_json(&built.json())?;
     } else if !arguments.output.quiet {
         built.say();

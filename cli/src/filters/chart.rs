@@ -21,7 +21,7 @@ pub fn svg(path: PathBuf) -> Result<PathBuf, String> {
 /// Whether the chart is printed instead of text. Fails if JSON would be printed too.
 pub fn is_printed(plot: Option<&PathBuf>, json: bool) -> Result<bool> {
     let is_printed = plot.is_some_and(|plot| is_stdout(plot));
-    ensure!(!json || !is_printed, "--json: standard output is for the chart (write the chart to a file)");
+    ensure!(!json || !is_printed, "--as-json: standard output is for the chart (write the chart to a file)");
     Ok(is_printed)
 }
 

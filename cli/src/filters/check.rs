@@ -51,9 +51,9 @@ pub struct Arguments {
     count: bool,
     /// Print counts as JSON, in place of lines
     #[arg(long, conflicts_with = "count")]
-    json: bool,
+    as_json: bool,
     /// Print nothing; stop at the first selected line
-    #[arg(short, long, conflicts_with = "json")]
+    #[arg(short, long, conflicts_with = "as_json")]
     quiet: bool,
     /// Skip checksum verification, so that damage can hide keys
     #[arg(long)]
@@ -75,7 +75,7 @@ macro_rules! lookup {
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let Arguments { invert_match, count, json, quiet, .. } = *arguments;
+    let Arguments { invert_match, count, as_json, quiet, .. } = *arguments;
     let input = arguments.input.resolve()?;
     input.check_filter(&arguments.filter)?;
     let file = FilterFile::open(&arguments.filter)?;
@@ -99,7 +99,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
     };
     // Like grep -c, which counts the lines of each of several files.
-    let counts_files = json || count && input.files.len() > 1;
+    let counts_files = as_json || count && input.files.len() > 1;
     let inputs = match &input.files[..] {
         files @ [_, ..] if counts_files => {
             files.iter().map(|file| Input { files: vec![file.clone()], ..input.clone() }).collect()
@@ -116,14 +116,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             continue;
         }
         let name = input.name(0);
-        if json {
+        if as_json {
             files.push(counts.json(json!({"file": name}), invert_match));
         } else if counts_files && !quiet {
             let name = if is_stdin(&input.files[0]) { "(standard input)" } else { &name };
             printer.print(format!("{name}:{}\n", counts.selected))?;
         }
     }
-    if json {
+    if as_json {
         let text = total.json(json!({"filter": file.name, "files": files}), invert_match);
         printer.print_json(&text)?;
     } else if count && !counts_files && !quiet {
@@ -163,7 +163,7 @@ fn select(
     printer: &mut Printer,
 ) -> Result<Counts> {
     let (mut hashes, mut found, mut selected) = (Vec::new(), Vec::new(), Vec::new());
-    let prints = !(arguments.count || arguments.json || arguments.quiet);
+    let prints = !(arguments.count || arguments.as_json || arguments.quiet);
     let mut counts = Counts::default();
     let mut keys = Keys::new(input, "checking", arguments.quiet);
     while let Some(chunk) = keys.next_chunk() {

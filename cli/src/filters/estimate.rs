@@ -43,7 +43,7 @@ pub struct Arguments {
     second: PathBuf,
     /// Print as JSON
     #[arg(long)]
-    json: bool,
+    as_json: bool,
 }
 
 /// What is known of a number of keys.
@@ -144,7 +144,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         }
     };
     let mut printer = Printer::new();
-    if arguments.json {
+    if arguments.as_json {
         printer.print_json(&json!({
             "first": first.json(),
             "second": second.json(),

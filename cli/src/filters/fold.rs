@@ -39,14 +39,14 @@ pub struct Arguments {
     fpr: Option<f64>,
     /// Print the result as JSON
     #[arg(long)]
-    json: bool,
+    as_json: bool,
     /// Filter to shrink; standard input if -
     #[arg(value_name = "FILTER")]
     filter: PathBuf,
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
-    check_json(arguments.json, &arguments.output.path)?;
+    check_json(arguments.as_json, &arguments.output.path)?;
     let output = arguments.output.create([&arguments.filter])?;
     let file = FilterFile::open(&arguments.filter)?;
     let n_bytes = file.bytes().len() as u64;
@@ -77,7 +77,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     output.write(|file| filter.write_standalone(file))?;
     let (name, factor) = (arguments.output.path.display(), before.n_blocks() / filter.n_blocks());
-    if arguments.json {
+    if arguments.as_json {
         Printer::new().print_json(&json!({
             "file": name.to_string(),
             "factor": factor,

@@ -33,7 +33,7 @@ With --files, also lists the files of an index, with their sizes, times of the
 last change, numbers of distinct keys, and states: as indexed, changed, gone, or
 not read, so that they possibly have every key.
 
-With --json, each file has an object. Its fields depend on the kind:
+With --as-json, each file has an object. Its fields depend on the kind:
   all              file, bytes, kind, is_intact
   all but index    seed, k (not frontier), false_positive_rate (of the
                    bits set now; not bank)
@@ -61,7 +61,7 @@ With --json, each file has an object. Its fields depend on the kind:
 
 Examples:
   bloomline info keys.bloom
-  bloomline info --json *.bloom | jq .false_positive_rate
+  bloomline info --as-json *.bloom | jq .false_positive_rate
   bloomline info --plot blocks.svg keys.bloom")]
 pub struct Arguments {
     /// Files to describe; standard input if -
@@ -69,7 +69,7 @@ pub struct Arguments {
     filters: Vec<PathBuf>,
     /// Print as JSON, one object per file
     #[arg(long)]
-    json: bool,
+    as_json: bool,
     /// List the files of an index
     #[arg(long)]
     files: bool,
@@ -88,7 +88,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             filters[0].display()
         );
     }
-    chart::is_printed(plot.as_ref(), arguments.json)?;
+    chart::is_printed(plot.as_ref(), arguments.as_json)?;
     let (mut printer, mut failed, mut is_first) = (Printer::new(), None, true);
     for path in filters {
         let error = match FilterFile::open(path) {
@@ -124,13 +124,13 @@ fn describe(
         "{}: does not consist of the blocks of one filter, which a plot shows (omit --plot)",
         file.name
     );
-    if arguments.filters.len() > 1 && !arguments.json {
+    if arguments.filters.len() > 1 && !arguments.as_json {
         let separator = if *is_first { "" } else { "\n" };
         printer.print(format!("{separator}{}:\n", file.name))?;
     }
     *is_first = false;
-    if !chart::is_printed(arguments.plot.as_ref(), arguments.json)? {
-        printer.print(about.text(arguments.json))?;
+    if !chart::is_printed(arguments.plot.as_ref(), arguments.as_json)? {
+        printer.print(about.text(arguments.as_json))?;
     }
     if let Some((path, blocks)) = plot.zip(blocks) {
         plot_fill(blocks, about.k, about.keys_per_block, path)?;

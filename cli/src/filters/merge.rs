@@ -43,14 +43,14 @@ pub struct Arguments {
     output: Output,
     /// Print the result as JSON
     #[arg(long)]
-    json: bool,
+    as_json: bool,
     /// Filters to merge; standard input if -
     #[arg(value_name = "FILTER", num_args = 2.., required = true)]
     filters: Vec<PathBuf>,
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
-    check_json(arguments.json, &arguments.output.path)?;
+    check_json(arguments.as_json, &arguments.output.path)?;
     let output = arguments.output.create(&arguments.filters)?;
     let progress = Progress::new("merging", total_bytes(&arguments.filters), arguments.output.quiet);
     let mut merged: Option<Merged> = None;
@@ -159,7 +159,7 @@ impl Merged {
         let factors = files.iter().map(|(name, sizing)| (name, factor(sizing)));
         let folded = factors.filter(|(_, factor)| *factor > 1);
         let name = arguments.output.path.display();
-        if arguments.json {
+        if arguments.as_json {
             Printer::new().print_json(&json!({
                 "file": name.to_string(),
                 "kind": kind,

@@ -59,7 +59,7 @@ pub struct Arguments {
     bytes: Option<usize>,
     /// Print as JSON
     #[arg(long)]
-    json: bool,
+    as_json: bool,
     /// Plot the false-positive rate by number of keys
     #[arg(long, value_name = "FILE.svg", value_parser = PathBufValueParser::new().try_map(svg))]
     plot: Option<PathBuf>,
@@ -72,7 +72,7 @@ const LEAST: f64 = 1e-9;
 const LEAST_SHOWN: f64 = 1e-20;
 
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let is_chart_printed = chart::is_printed(arguments.plot.as_ref(), arguments.json)?;
+    let is_chart_printed = chart::is_printed(arguments.plot.as_ref(), arguments.as_json)?;
     let (keys, sizing) = plan(arguments)?;
     supported(sizing.n_blocks())?;
     // The rate of --keys and --bytes is what they come to.
@@ -87,7 +87,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     };
     let plan = Plan { keys, sizing, standard };
     if !is_chart_printed {
-        Printer::new().print(if arguments.json { format!("{:#}\n", plan.json()) } else { plan.table() })?;
+        Printer::new().print(if arguments.as_json { format!("{:#}\n", plan.json()) } else { plan.table() })?;
     }
     arguments.plot.as_ref().map_or(Ok(()), |path| plan.plot(path))
 }

@@ -45,7 +45,7 @@ index was made. --or-changed prints changed files too, and new ones of the
 folders that `index` was given. For this, it asks the system for the time of
 each file.
 
-With --json, prints an object of index, files (the names), not_read (the names
+With --as-json, prints an object of index, files (the names), not_read (the names
 of those that `index` could not read), and keys, an array of objects of key and
 files. In these, bytes that are not UTF-8 are U+FFFD.
 
@@ -79,9 +79,9 @@ pub struct Arguments {
     count: bool,
     /// Print as JSON, by file and by KEY
     #[arg(long, conflicts_with = "count")]
-    json: bool,
+    as_json: bool,
     /// Print nothing
-    #[arg(short, long, conflicts_with = "json")]
+    #[arg(short, long, conflicts_with = "as_json")]
     quiet: bool,
     /// End names with NUL instead of a newline, for xargs -0
     #[arg(short = '0', long)]
@@ -99,7 +99,7 @@ pub struct Arguments {
 const FEW: usize = 10;
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let Arguments { any, parts, or_changed, count, json, quiet, .. } = *arguments;
+    let Arguments { any, parts, or_changed, count, as_json, quiet, .. } = *arguments;
     let by = if parts { By::Parts } else { By::Whole };
     let is_each = arguments.each || arguments.list.is_some() && !any;
     let file = FilterFile::open(&arguments.index)?;
@@ -108,7 +108,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let keys = keys(arguments, &searched.input)?;
     searched.expect(keys.len())?;
     // The files of each KEY if they are printed one by one, and of all KEYs together.
-    let groups: Vec<&[Vec<u8>]> = if is_each || json { keys.chunks(1).collect() } else { vec![&keys] };
+    let groups: Vec<&[Vec<u8>]> = if is_each || as_json { keys.chunks(1).collect() } else { vec![&keys] };
     let mut answers = groups.iter().map(|keys| searched.find(keys, by)).collect::<Result<Vec<_>>>()?;
     let mut all = searched.together(answers.iter().cloned());
     if !quiet {
@@ -131,7 +131,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         names.sort_unstable();
         names
     };
-    if json {
+    if as_json {
         let of_key = |(key, files): (&Vec<u8>, &Files)| json!({"key": String::from_utf8_lossy(key), "files": texts(names(files))});
         let not_read = searched.unread.iter().filter_map(|file| searched.index.footer().name(file));
         Printer::new().print_json(&json!({

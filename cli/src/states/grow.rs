@@ -53,7 +53,7 @@ pub struct Arguments {
     quiet: bool,
     /// Print the result as JSON
     #[arg(long)]
-    json: bool,
+    as_json: bool,
     /// State of dedup, or a filter
     #[arg(value_name = "STATE")]
     state: PathBuf,
@@ -63,7 +63,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     // Resolved once, because a link that is changed meanwhile would lead to a state that is not locked.
     let source = &followed(&arguments.state)?;
     let path = &arguments.output.as_ref().map_or_else(|| Ok(source.clone()), |path| followed(path))?;
-    check_json(arguments.json, path)?;
+    check_json(arguments.as_json, path)?;
     ensure!(
         arguments.output.is_some() || !is_stream(path) || is_stdout(path),
         "{}: cannot be replaced (name a state to write with -o)",
@@ -93,7 +93,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         NewFile::create(path)?.write(|file| state.write_to(file))?;
     }
     let (name, fpr) = (path.display(), percent(state.fpr));
-    if arguments.json {
+    if arguments.as_json {
         Printer::new().print_json(&json!({
             "file": name.to_string(),
             "keys": state.keys,

@@ -113,7 +113,7 @@ class AgreementTest {
             paths.add(path("" + round));
             Files.write(folder.resolve("" + round), filter.toStandalone());
         }
-        String[] arguments = Stream.concat(Stream.of("info", "--json"), paths.stream()).toArray(String[]::new);
+        String[] arguments = Stream.concat(Stream.of("info", "--as-json"), paths.stream()).toArray(String[]::new);
         String[] infos = new String(bloomline(new byte[0], arguments), StandardCharsets.UTF_8).split("\n}");
         int tooFull = 0;
         for (int i = 0; i < paths.size(); i++) {
