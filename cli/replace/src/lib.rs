@@ -101,35 +101,58 @@ impl Target {
     /// Removes files from [`temporary`](Self::temporary) that nobody has locked, because their processes were killed.
     /// Returns the number of entries of the directory.
     pub fn remove_leftovers(&self, prefix: &str, suffix: &str) -> usize {
-        const LETTERS: usize = 6;
-        let is_one = |name: &str| {
-            let middle = name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(suffix));
-            middle.is_some_and(|letters| {
-                letters.len() == LETTERS && letters.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
-            })
-        };
-        let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
-        let listed = entries.inspect(|entry| {
-            let is_leftover = entry.file_name().to_str().is_some_and(is_one)
-                && entry.file_type().is_ok_and(|kind| kind.is_file());
-            if let Some(file) = is_leftover.then(|| File::open(entry.path()).ok()).flatten()
-                && file.try_lock().is_ok()
-                && is_at(&file, &entry.path())
-            {
-                let _ = fs::remove_file(entry.path());
-            }
-        });
-        listed.count()
+        remove_leftovers(&self.directory, |other| other == prefix, suffix)
     }
 
     /// Renames a file from [`temporary`](Self::temporary), which the caller has synced, into place.
     pub fn replace(&self, temporary: TempPath) -> io::Result<()> {
         temporary.persist(self.directory.join(&self.name))?;
-        // The new name too, on systems that can sync a directory.
-        #[cfg(unix)]
-        let _ = File::open(&self.directory).and_then(|directory| directory.sync_all());
+        sync(&self.directory);
         Ok(())
     }
+}
+
+/// Renames a temporary file if no file has the new name. Otherwise it stays.
+pub fn rename_new(temporary: TempPath, name: &Path) -> io::Result<()> {
+    temporary.persist_noclobber(name).map_err(|failed| {
+        let _ = failed.path.keep();
+        failed.error
+    })?;
+    name.parent().into_iter().for_each(sync);
+    Ok(())
+}
+
+/// A new name too, on systems that can sync a directory.
+fn sync(directory: &Path) {
+    #[cfg(unix)]
+    let _ = File::open(directory).and_then(|directory| directory.sync_all());
+    #[cfg(not(unix))]
+    let _ = directory;
+}
+
+/// [`Target::remove_leftovers`] of all files whose prefix is one.
+pub fn remove_leftovers(directory: &Path, is_prefix: impl Fn(&str) -> bool, suffix: &str) -> usize {
+    const LETTERS: usize = 6;
+    let is_one = |name: &str| {
+        let name = name
+            .strip_suffix(suffix)
+            .and_then(|name| name.split_at_checked(name.len().checked_sub(LETTERS)?));
+        name.is_some_and(|(prefix, letters)| {
+            is_prefix(prefix) && letters.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
+        })
+    };
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let listed = entries.inspect(|entry| {
+        let is_leftover = entry.file_name().to_str().is_some_and(is_one)
+            && entry.file_type().is_ok_and(|kind| kind.is_file());
+        if let Some(file) = is_leftover.then(|| File::open(entry.path()).ok()).flatten()
+            && file.try_lock().is_ok()
+            && is_at(&file, &entry.path())
+        {
+            let _ = fs::remove_file(entry.path());
+        }
+    });
+    listed.count()
 }
 
 /// Where a regular file is, whatever its name.

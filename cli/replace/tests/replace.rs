@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, abort};
 use std::{env, panic};
 
-use bloomline_replace::save;
+use bloomline_replace::{rename_new, save};
 
 fn write(content: &str) -> impl FnOnce(&mut File) -> io::Result<()> {
     move |file| file.write_all(content.as_bytes())
@@ -121,4 +121,19 @@ fn what_is_no_file_is_refused() {
     }
     assert_eq!(save(Path::new(""), |_| panic!("opened")).unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(names(folder.path()), ["folder", "link", "pipe"]);
+}
+
+#[test]
+fn a_new_file_replaces_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for content in ["first", "second"] {
+        let mut file = tempfile::NamedTempFile::new_in(&folder).unwrap();
+        file.write_all(content.as_bytes()).unwrap();
+        let renamed = rename_new(file.into_temp_path(), &at("new"));
+        assert_eq!(renamed.is_ok(), content == "first");
+    }
+    assert_eq!(fs::read_to_string(at("new")).unwrap(), "first");
+    // What was not renamed is not lost.
+    assert_eq!(names(folder.path()).len(), 2);
 }
