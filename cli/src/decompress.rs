@@ -1,7 +1,9 @@
 //! Compressed input, detected by its first bytes.
 #![forbid(unsafe_code)]
 
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
+use std::path::Path;
 
 use anyhow::{Error, Result, anyhow, bail, ensure};
 use bzip2::bufread::MultiBzDecoder;
@@ -19,7 +21,7 @@ pub const READ: usize = 256 << 10;
 const XZ_MEMORY: u32 = 129 << 10;
 
 #[derive(Clone, Copy)]
-enum Format {
+pub enum Format {
     Gzip,
     Zstd,
     Bzip2,
@@ -79,6 +81,12 @@ impl Magic {
             .iter()
             .all(|byte| bounds.next().is_some_and(|(lowest, highest)| (lowest..=highest).contains(&byte)))
     }
+}
+
+/// What a file is compressed as.
+pub fn format_of(path: &Path) -> Result<Option<Format>> {
+    let format = File::open(path).and_then(|file| Ok(detected(file)?.0));
+    format.map_err(|error| io_error(path.display(), &error))
 }
 
 /// A reader of the content of `reader`, which it decompresses if it begins like a known format.

@@ -7,11 +7,13 @@ use std::io::{ErrorKind, Read};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
+use bloomline::hash_key;
 use clap::{Args, Parser};
 
 use crate::csv::Csv;
-use crate::numbers::count_from_1;
+use crate::json::Field;
+use crate::numbers::{self, count_from_1};
 use crate::output::{io_error, is_read_from, is_same_file};
 use crate::streams;
 
@@ -32,10 +34,10 @@ pub struct Input {
     /// Otherwise, gzip, zstd, bzip2, xz, lzip and lz4 are known by their first bytes.
     /// Filters, states and UTF-16 are refused, but `index` reads UTF-16. A byte-order
     /// mark, with which Windows begins text, is not part of the first key of its file.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub raw: bool,
-    /// Skip lines without the --column, and count them
-    #[arg(long, requires = "column", hide_short_help = true)]
+    /// Skip lines without the --column or --json field, and count them
+    #[arg(long, hide_short_help = true)]
     pub skip_short: bool,
     #[command(flatten)]
     pub rule: KeyRule,
@@ -47,6 +49,9 @@ pub struct Input {
     pub ignore_case: bool,
     #[arg(skip)]
     pub utf_16: Utf16,
+    /// Of commands that print lines.
+    #[arg(skip)]
+    pub seen: SeenRule,
 }
 
 /// What is done with UTF-16.
@@ -80,6 +85,12 @@ pub fn is_outdated(recorded: &str) -> bool {
     recorded.starts_with("words") && !recorded.starts_with(WORDS)
 }
 
+const MAX_NGRAM: u16 = 1_000;
+
+fn seed_of_ngrams(n: u16) -> u64 {
+    hash_key(format!("--ngrams {n}").as_bytes(), 0)
+}
+
 /// The field that is the key.
 #[derive(Clone, PartialEq)]
 pub enum Column {
@@ -97,13 +108,13 @@ impl fmt::Display for Column {
 }
 
 /// What a line is, and which part of it is the key.
-#[derive(Args, Clone, PartialEq)]
+#[derive(Args, Clone, Default, PartialEq)]
 pub struct KeyRule {
     /// Lines end with NUL instead of a newline
     #[arg(short = '0', long)]
     pub null: bool,
     /// Lines are N bytes each, with nothing between them
-    #[arg(long, value_name = "N", conflicts_with = "null", value_parser = length)]
+    #[arg(long, value_name = "N", conflicts_with = "null", hide_short_help = true, value_parser = length)]
     pub length: Option<NonZeroUsize>,
     /// The CR of CR LF is not part of the key
     #[arg(long, conflicts_with_all = ["null", "length"])]
@@ -132,6 +143,78 @@ pub struct KeyRule {
     /// The byte between fields [default: tab, --csv: ,]
     #[arg(long, value_name = "BYTE", requires = "column", value_parser = delimiter)]
     pub delimiter: Option<u8>,
+    /// Lines are JSON, and the key is the text of FIELD
+    ///
+    /// FIELD is a name, a path such as user.id, or a JSON pointer, such as /a.b for
+    /// a name with a dot. The key is the decoded text, or a number, true or false as
+    /// it is written. Of fields with the same name, the last counts. A line that is
+    /// no JSON or whose FIELD is missing, null, an object or an array is an error,
+    /// unless you give --skip-short.
+    #[arg(long, value_name = "FIELD", conflicts_with_all = ["length", "crlf", "column", "csv"], value_parser = Field::parse)]
+    pub json: Option<Field>,
+    /// Each paragraph of the --json field is a record
+    ///
+    /// Paragraphs are the lines of the text, or what --separator separates. Blank
+    /// ones are left alone.
+    #[arg(long, requires = "json", conflicts_with = "integers")]
+    pub paragraphs: bool,
+    /// What separates paragraphs, e.g. '\n\n' [default: '\n']
+    #[arg(long, value_name = "TEXT", requires = "paragraphs", hide_short_help = true, value_parser = separator)]
+    pub separator: Option<String>,
+    /// Keys are the n-grams, N consecutive words, of texts
+    ///
+    /// Words are longest runs of letters, digits and _, without regard to the case
+    /// of ASCII letters. A text of fewer words is one key.
+    #[arg(long, value_name = "N", conflicts_with_all = ["length", "integers"], value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_NGRAM)))]
+    pub ngrams: Option<u16>,
+    /// Leave texts and paragraphs of fewer than N words alone
+    #[arg(long, hide_short_help = true, value_name = "N", conflicts_with_all = ["length", "integers"])]
+    pub min_words: Option<NonZeroUsize>,
+}
+
+/// When texts count as seen, and what is done then.
+#[derive(Args, Clone, Copy, Default)]
+pub struct SeenRule {
+    /// A text is seen if SHARE of its --ngrams are in the filter [default: 100%]
+    #[arg(long, value_name = "SHARE", requires = "ngrams", hide_short_help = true, value_parser = overlap)]
+    overlap: Option<f64>,
+    /// Print lines also if all of their paragraphs are dropped
+    #[arg(long, requires = "paragraphs", hide_short_help = true)]
+    pub keep_empty: bool,
+    /// Print which parts of each text were seen, instead of lines
+    ///
+    /// For each line a JSON object of the line's id, attributes.seen, an array of
+    /// [start, end, share] in characters of the decoded text, and bytes, an array
+    /// of [start, end]. dolma's mixer reads it.
+    #[arg(long, requires = "json", conflicts_with = "integers", hide_short_help = true)]
+    pub spans: bool,
+}
+
+fn overlap(text: &str) -> Result<f64, String> {
+    let share = if text.parse() == Ok(1.0) { 1.0 } else { numbers::share(text)? };
+    if share > 0.0 && share <= 1.0 { Ok(share) } else { Err("give more than 0% and at most 100%".into()) }
+}
+
+impl SeenRule {
+    /// Whether a text is seen of whose keys this share is in the filter.
+    pub fn is_seen(&self, share: f64) -> bool {
+        share > 0.0 && share >= self.overlap() - 1e-9
+    }
+
+    /// The share of these keys that was found.
+    pub fn share(found: &[bool]) -> f64 {
+        let n_found = found.iter().filter(|&&found| found).count();
+        if found.is_empty() { 0.0 } else { n_found as f64 / found.len() as f64 }
+    }
+
+    /// The fewest of so many keys that must be in the filter.
+    pub fn fewest(&self, n_keys: usize) -> usize {
+        ((self.overlap() * n_keys as f64 - 1e-9).ceil() as usize).max(1)
+    }
+
+    fn overlap(&self) -> f64 {
+        self.overlap.unwrap_or(1.0)
+    }
 }
 
 fn length(text: &str) -> Result<NonZeroUsize, String> {
@@ -146,6 +229,24 @@ fn column(text: &str) -> Result<Column, String> {
         }
         Err(_) => Ok(Column::Name(text.into())),
     }
+}
+
+/// A text with escapes.
+fn separator(text: &str) -> Result<String, String> {
+    let (mut separator, mut letters) = (String::new(), text.chars());
+    while let Some(letter) = letters.next() {
+        separator.push(match letter {
+            '\\' => match letters.next() {
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some('t') => '\t',
+                Some('\\') => '\\',
+                _ => return Err("after \\, write n, r, t or \\".into()),
+            },
+            letter => letter,
+        });
+    }
+    if separator.is_empty() { Err("give at least one character".into()) } else { Ok(separator) }
 }
 
 fn delimiter(text: &str) -> Result<u8, String> {
@@ -178,6 +279,48 @@ impl KeyRule {
         }
     }
 
+    /// What separates paragraphs, if they are records.
+    pub fn separator(&self) -> Option<&str> {
+        self.paragraphs.then(|| self.separator.as_deref().unwrap_or("\n"))
+    }
+
+    /// Whether the words of a text count.
+    pub fn has_words(&self) -> bool {
+        self.ngrams.is_some() || self.min_words.is_some()
+    }
+
+    /// Whether it has options that states did not have in their first versions.
+    pub fn is_of_texts(&self) -> bool {
+        self.json.is_some() || self.has_words()
+    }
+
+    /// The rule of these options, as [`options`](Self::options) writes them, however they are quoted.
+    pub fn of_options(text: &str) -> Option<Self> {
+        let Typed { rule, ignore_case: false, raw: false } =
+            Typed::try_parse_from(shlex::split(text)?).ok()?
+        else {
+            return None;
+        };
+        Some(rule)
+    }
+
+    /// The seed of filters. N-grams have one of their own for each N, because a filter records nothing else of how its
+    /// keys are taken.
+    pub fn seed(&self) -> u64 {
+        self.ngrams.map_or(0, seed_of_ngrams)
+    }
+
+    /// Fails if keys are n-grams and those of a filter are not, or the other way around.
+    pub fn check_seed(&self, name: &str, seed: u64) -> Result<()> {
+        let n = (1..=MAX_NGRAM).find(|&n| seed_of_ngrams(n) == seed);
+        if n == self.ngrams {
+            return Ok(());
+        }
+        let is = n.map_or("no n-grams".into(), |n| format!("n-grams of {n} words"));
+        let remedy = n.map_or("omit --ngrams".into(), |n| format!("give --ngrams {n}"));
+        bail!("{name}: its keys are {is} ({remedy}, or build it again)")
+    }
+
     pub fn options(&self) -> String {
         let flags = [
             (self.null, "--null"),
@@ -189,7 +332,7 @@ impl KeyRule {
             flags.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name.to_string()).collect();
         options.extend(self.length.map(|length| format!("--length {length}")));
         options.extend(self.column.as_ref().map(|column| match column.to_string() {
-            name if name.starts_with('-') => format!("--column={name}"),
+            name if name.trim_start_matches(['\'', '"']).starts_with('-') => format!("--column={name}"),
             name => format!("--column {name}"),
         }));
         options.extend(self.delimiter.map(|byte| match byte {
@@ -197,6 +340,26 @@ impl KeyRule {
             b'\'' => "--delimiter \"'\"".into(),
             _ => format!("--delimiter '{}'", char::from(byte)),
         }));
+        let typed = |text: String| shlex::try_quote(&text).map_or(text.clone(), |quoted| quoted.into_owned());
+        options.extend(self.json.as_ref().map(|field| match field.to_string() {
+            field if field.starts_with('-') => format!("--json={}", typed(field)),
+            field => format!("--json {}", typed(field)),
+        }));
+        options.extend(self.paragraphs.then(|| "--paragraphs".into()));
+        options.extend(self.separator.as_ref().map(|separator| {
+            format!(
+                "--separator={}",
+                typed(
+                    separator
+                        .replace('\\', r"\\")
+                        .replace('\n', r"\n")
+                        .replace('\r', r"\r")
+                        .replace('\t', r"\t")
+                )
+            )
+        }));
+        options.extend(self.ngrams.map(|n| format!("--ngrams {n}")));
+        options.extend(self.min_words.map(|n| format!("--min-words {n}")));
         if options.is_empty() { "whole lines as keys".into() } else { options.join(" ") }
     }
 }
@@ -260,6 +423,11 @@ impl Input {
         if let Some(Column::Name(name)) = &rule.column {
             ensure!(rule.csv, "--column {name}: a name is of CSV (add --csv, or give a number)");
         }
+        ensure!(
+            !self.skip_short || rule.column.is_some() || rule.json.is_some(),
+            "--skip-short: all lines have a key (add --column or --json)"
+        );
+        rule.separator = rule.separator.take().filter(|separator| separator != "\n");
         let is_taken = rule.csv && b"\"\r\n".contains(&rule.delimiter());
         ensure!(
             !is_taken,
@@ -295,6 +463,7 @@ impl Input {
             words,
             ignore_case,
             utf_16: Utf16::Decoded,
+            seen: SeenRule::default(),
         };
         (input.recorded() == text).then_some(input)
     }
@@ -303,11 +472,20 @@ impl Input {
     pub fn unit(&self) -> &'static str {
         if self.words {
             "word"
-        } else if self.rule.column.is_some() {
+        } else if self.rule.ngrams.is_some() {
+            "n-gram"
+        } else if self.rule.paragraphs {
+            "paragraph"
+        } else if self.rule.column.is_some() || self.rule.json.is_some() {
             "field"
         } else {
             "line"
         }
+    }
+
+    /// Whether a line can have several keys or none, or is printed as spans.
+    pub fn has_units(&self) -> bool {
+        self.rule.paragraphs || self.rule.has_words() || self.seen.spans
     }
 
     /// A reader of rows if lines are.

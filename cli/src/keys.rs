@@ -1,8 +1,9 @@
 //! Lines and their keys, in chunks as they are read.
 #![forbid(unsafe_code)]
 
+use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, ErrorKind, IsTerminal, Read};
+use std::io::{self, ErrorKind, IsTerminal, Read, Write};
 use std::iter;
 use std::mem;
 use std::ops::Range;
@@ -18,11 +19,13 @@ use crate::decompress::{READ, decompressed, read_error};
 use crate::encoding::utf_8;
 use crate::guard::refuse_as_lines;
 use crate::input::{Column, Input, KeyRule, Utf16, is_stdin, total_bytes};
+use crate::json::{self, Field};
 use crate::numbers::counted;
 use crate::output::{io_error, is_output, note};
 use crate::progress::Progress;
 use crate::signals::lock;
 use crate::streams::{self, stdin};
+use crate::texts::{Text, Texts, Unit};
 use crate::words;
 
 /// Some whole lines of one file, with what ends them.
@@ -49,10 +52,15 @@ pub struct Chunk<'a> {
     skipped: Vec<usize>,
     /// Whether a key begins with a quote that does not count as one.
     has_quoted_key: bool,
+    /// What the keys are of if a line can have several or none.
+    units: Vec<Unit>,
+    texts: Texts,
+    /// How many lines were hashed.
+    n_hashed: usize,
 }
 
 impl<'a> Chunk<'a> {
-    fn new(input: &'a Input) -> Self {
+    pub fn new(input: &'a Input) -> Self {
         Self {
             input,
             position: (0, 0),
@@ -67,6 +75,9 @@ impl<'a> Chunk<'a> {
             has_quotes: false,
             skipped: Vec::new(),
             has_quoted_key: false,
+            units: Vec::new(),
+            texts: Texts::default(),
+            n_hashed: 0,
         }
     }
 
@@ -89,25 +100,41 @@ impl<'a> Chunk<'a> {
             return Ok(());
         }
         let rule = &self.input.rule;
-        let (integers, delimiter) = (rule.integers, rule.delimiter());
-        let lines = lines(rule, &self.buffer, &self.ends, self.start.max(self.mark));
-        if !integers && self.column == 0 {
+        let (integers, has_units, delimiter) = (rule.integers, self.input.has_units(), rule.delimiter());
+        let first = self.start.max(self.mark);
+        let lines = lines(rule, &self.buffer, &self.ends, first);
+        if !integers && !has_units && self.column == 0 && rule.json.is_none() {
             hashes.extend(lines.map(|key| hash_key(key, seed)));
             return Ok(());
         }
+        self.units.clear();
         for (i, line) in lines.enumerate() {
-            let key = match &mut self.csv {
-                _ if self.column == 0 => Some(line),
-                Some(csv) if self.has_quotes && memchr::memchr(b'"', line).is_some() => {
-                    csv.field(line, self.column)
+            self.n_hashed = i;
+            let mut json = None;
+            let key = match (&rule.json, &mut self.csv) {
+                (Some(field), _) => match text_of(field, line) {
+                    Ok((found, text)) => {
+                        let start = found.as_ptr().addr() - self.buffer.as_ptr().addr();
+                        json = Some((found, start));
+                        Some(text)
+                    }
+                    Err(_) if self.input.skip_short => None,
+                    Err(what) => {
+                        let line = line.to_vec();
+                        return Err(self.wrong(i, &what, &line, "change --json, or give --skip-short"));
+                    }
+                },
+                _ if self.column == 0 => Some(line.into()),
+                (None, Some(csv)) if self.has_quotes && memchr::memchr(b'"', line).is_some() => {
+                    csv.field(line, self.column).map(Cow::Borrowed)
                 }
-                _ => field(line, self.column, delimiter),
+                _ => field(line, self.column, delimiter).map(Cow::Borrowed),
             };
             match key {
                 None if self.input.skip_short => self.skipped.push(i),
                 None => return Err(self.has_no_column(i, line)),
                 Some(key) if integers => {
-                    let Some(number) = integer(key) else {
+                    let Some(number) = integer(&key) else {
                         let key = key.to_vec();
                         return Err(self.wrong(
                             i,
@@ -119,12 +146,28 @@ impl<'a> Chunk<'a> {
                     hashes.push(hash_key(number, seed));
                 }
                 Some(key) => {
-                    self.has_quoted_key |= !rule.csv && key.first() == Some(&b'"');
-                    hashes.push(hash_key(key, seed));
+                    self.has_quoted_key |= !rule.csv && json.is_none() && key.first() == Some(&b'"');
+                    if has_units {
+                        let text = Text { line: i, text: &key, json };
+                        let added = self.texts.add(rule, text, seed, hashes, &mut self.units);
+                        let n_bytes = key.len();
+                        added.map_err(|_| {
+                            anyhow!("no memory for the keys of a text of {n_bytes} bytes (free some)")
+                        })?;
+                    } else {
+                        hashes.push(hash_key(&*key, seed));
+                    }
                 }
             }
         }
+        self.n_hashed = self.ends.len();
         Ok(())
+    }
+
+    /// [`hash`](Self::hash) if something was read.
+    pub fn hash_if(&mut self, read: Result<bool>, seed: u64, hashes: &mut Vec<u64>) -> Result<()> {
+        hashes.clear();
+        if read? { self.hash(seed, hashes) } else { Ok(()) }
     }
 
     fn has_no_column(&self, i: usize, line: &[u8]) -> Error {
@@ -152,11 +195,40 @@ impl<'a> Chunk<'a> {
         &self.buffer[self.shown_from..self.start]
     }
 
-    /// Appends the lines whose flag is `is`, with their ends. Lines without a flag are left out.
+    /// What the keys are of, unless each line has one.
+    pub fn units(&self) -> Option<&[Unit]> {
+        self.input.has_units().then_some(&self.units)
+    }
+
+    /// Bytes of the lines.
+    pub fn n_bytes(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has a line that is far longer than most, for which its memory has grown.
+    pub fn is_long(&self) -> bool {
+        self.buffer.len() > 4 * READ
+    }
+
+    pub fn n_lines(&self) -> u64 {
+        self.ends.len() as u64
+    }
+
+    /// Index of the file.
+    pub fn file(&self) -> usize {
+        self.position.0
+    }
+
+    /// Appends the lines whose flag is `is`, with their ends, or of each line the paragraphs. Lines without a flag are
+    /// left out.
     pub fn copy(&self, flags: &[bool], is: bool, to: &mut Vec<u8>) -> Result<()> {
         let n_bytes = self.len;
         to.try_reserve(n_bytes)
             .map_err(|_| anyhow!("no memory to print {n_bytes} bytes of lines (free some)"))?;
+        if self.input.has_units() {
+            self.copy_units(flags, is, to);
+            return Ok(());
+        }
         let (mut start, mut kept_from) = (self.start, self.start);
         let (mut flags, mut skipped) = (flags.iter(), self.skipped.iter().peekable());
         for (i, &end) in self.ends.iter().enumerate() {
@@ -169,6 +241,72 @@ impl<'a> Chunk<'a> {
             start = end;
         }
         to.extend_from_slice(&self.buffer[kept_from..start]);
+        Ok(())
+    }
+
+    fn copy_units(&self, flags: &[bool], is: bool, to: &mut Vec<u8>) {
+        let (mut start, mut flags) = (self.start, flags);
+        let mut lines = self.units.chunk_by(|one, next| one.line == next.line).peekable();
+        for (i, &end) in self.ends.iter().enumerate() {
+            let line = &self.buffer[mem::replace(&mut start, end)..end];
+            let Some(units) = lines.next_if(|units| units[0].line == i) else { continue };
+            let Some((of_units, others)) = flags.split_at_checked(units.len()) else { return };
+            flags = others;
+            let selected =
+                || units.iter().zip(of_units).filter(|(_, flag)| **flag == is).map(|(unit, _)| unit);
+            if selected().count() == units.len() && !units.iter().all(|unit| unit.is_blank) {
+                to.extend_from_slice(line);
+            } else if selected().any(|unit| !unit.is_blank) || is && self.input.seen.keep_empty {
+                let mut place = end - line.len()..units[0].place.start;
+                for (i, unit) in selected().enumerate() {
+                    to.extend_from_slice(&self.buffer[place]);
+                    if i > 0 {
+                        to.extend_from_slice(
+                            &self.buffer[unit.place.start - unit.separator..unit.place.start],
+                        );
+                    }
+                    place = unit.place.clone();
+                }
+                to.extend_from_slice(&self.buffer[place]);
+                if !to.ends_with(b"\"") && selected().count() == 0 {
+                    to.extend_from_slice(b"\"\""); // in place of a number
+                }
+                to.extend_from_slice(&self.buffer[units[units.len() - 1].place.end..end]);
+            }
+        }
+    }
+
+    /// Appends a record for each line, of which texts or paragraphs of it were seen. Their shares are those of the units.
+    pub fn copy_spans(&self, shares: &[f64], to: &mut Vec<u8>) -> Result<()> {
+        let (id, rule) = (Field::parse("id").expect("a name"), &self.input.rule);
+        let mut units = self.units.iter().zip(shares).peekable();
+        // The lines without a record are those after the last unit that was looked up.
+        let n_lines = self.units.get(shares.len()).map_or(self.n_hashed, |unit| unit.line);
+        for (i, line) in
+            lines(rule, &self.buffer, &self.ends, self.start.max(self.mark)).take(n_lines).enumerate()
+        {
+            let id = str::from_utf8(line).ok().and_then(|line| id.find(line).ok().flatten());
+            let seen: Vec<_> = iter::from_fn(|| units.next_if(|(unit, _)| unit.line == i))
+                .filter(|&(unit, &share)| !unit.bytes.is_empty() && self.input.seen.is_seen(share))
+                .collect();
+            let text =
+                rule.json.as_ref().filter(|_| !seen.is_empty()).and_then(|field| text_of(field, line).ok());
+            let (mut at, mut n_chars, text) = (0, 0, text.map(|(_, text)| text).unwrap_or_default());
+            let mut chars = |byte: usize| {
+                // Of UTF-8, each byte but those that continue a code point begins one.
+                n_chars += text[at..byte].iter().filter(|&&byte| byte & 0xc0 != 0x80).count();
+                at = byte;
+                n_chars
+            };
+            let spans = seen.iter().map(|(Unit { bytes, .. }, share)| {
+                format!("[{},{},{share}]", chars(bytes.start), chars(bytes.end))
+            });
+            let spans = spans.collect::<Vec<_>>().join(",");
+            let bytes = seen.iter().map(|(Unit { bytes, .. }, _)| format!("[{},{}]", bytes.start, bytes.end));
+            let bytes = bytes.collect::<Vec<_>>().join(",");
+            let id = id.unwrap_or("null");
+            writeln!(to, "{{\"id\":{id},\"attributes\":{{\"seen\":[{spans}]}},\"bytes\":[{bytes}]}}")?;
+        }
         Ok(())
     }
 
@@ -199,6 +337,30 @@ fn lines<'a>(
         start = end;
         if crlf { line.strip_suffix(b"\r").unwrap_or(line) } else { line }
     })
+}
+
+/// The JSON of a field, and its text, or what is wrong with the line.
+fn text_of<'a>(field: &Field, line: &'a [u8]) -> Result<(&'a str, Cow<'a, [u8]>), String> {
+    // Without the number of the line, which is always 1.
+    let wrong = |error: serde_json::Error| {
+        let error = error.to_string();
+        format!("is not JSON, {}", error.split(" at line ").next().unwrap_or_default())
+    };
+    let line = str::from_utf8(line)
+        .map_err(|error| format!("is not UTF-8 from byte {} on", error.valid_up_to() + 1))?;
+    let found = field.find(line).map_err(wrong)?.ok_or_else(|| format!("has no field {field}"))?;
+    match json::text(found).map_err(wrong)? {
+        Some(Cow::Borrowed(text)) => Ok((found, text.as_bytes().into())),
+        Some(Cow::Owned(text)) => Ok((found, text.into_bytes().into())),
+        None => {
+            let what = match found.as_bytes()[0] {
+                b'{' => "an object",
+                b'[' => "an array",
+                _ => "null",
+            };
+            Err(format!("has {what} as field {field}"))
+        }
+    }
 }
 
 fn count(byte: u8, bytes: &[u8]) -> usize {
@@ -232,6 +394,8 @@ pub struct Keys<'a> {
     chunk: Chunk<'a>,
     /// The first row of the first file if it is a header.
     header: Option<Vec<u8>>,
+    /// Whether lines of each file are printed to one of its own, and a file that cannot be read is an error.
+    by_file: bool,
 }
 
 struct Reader<'a> {
@@ -308,7 +472,9 @@ impl Notes {
         }
         if skipped.n > 0 {
             let lines = counted(skipped.n, "line");
-            note(format_args!("{lines} without column {column} skipped"));
+            let field =
+                rule.json.as_ref().map_or(format!("column {column}"), |field| format!("a text in {field}"));
+            note(format_args!("{lines} without {field} skipped"));
         }
         if quoted.n > 0 {
             let delimiter = if rule.delimiter.is_none() { " --delimiter '\\t'" } else { "" };
@@ -366,7 +532,7 @@ impl<'a> Keys<'a> {
             column: input.rule.number(),
             has_failed: false,
         };
-        Self { reader, chunk: Chunk::new(input), header: None }
+        Self { reader, chunk: Chunk::new(input), header: None, by_file: false }
     }
 
     /// Without notes, because the same input will be read again.
@@ -375,23 +541,69 @@ impl<'a> Keys<'a> {
         self
     }
 
-    /// The lines that can be read without waiting, a few thousand at most, or `None` at the end. If a file cannot be
-    /// read, that is reported, and the next one is read.
-    pub fn next_chunk(&mut self) -> Option<&mut Chunk<'a>> {
-        self.reader.take_notes(&mut self.chunk);
+    /// For files whose lines are printed to one file each. If one of them cannot be read, this is an error, and no more
+    /// is read.
+    pub fn by_file(mut self) -> Self {
+        self.by_file = true;
+        self
+    }
+
+    /// Reads the lines that can be read without waiting, a few thousand at most. Returns `false` at the end. If a file
+    /// cannot be read, that is reported, and the next one is read.
+    pub fn next_chunk(&mut self) -> Result<bool> {
         loop {
             let checked = match self.reader.read(&mut self.chunk) {
-                Ok(false) => return None,
+                Ok(false) => return Ok(false),
                 Ok(true) => self.check_header(),
                 Err(error) => Err(error),
             };
             match checked {
-                Ok(()) => break self.reader.show_lines(),
+                Ok(()) => break,
+                Err(error) if self.by_file => {
+                    let file = self.reader.to_open.saturating_sub(1);
+                    self.reader.end();
+                    self.chunk = Chunk { position: (file, 0), ..Chunk::new(self.chunk.input) };
+                    return Err(error);
+                }
                 Err(error) => self.reader.leave_file(&error),
             }
         }
         self.chunk.find_ends();
-        Some(&mut self.chunk)
+        Ok(true)
+    }
+
+    /// Puts what was read into another chunk.
+    pub fn swap(&mut self, chunk: &mut Chunk<'a>) {
+        mem::swap(&mut self.chunk, chunk);
+    }
+
+    pub fn input(&self) -> &'a Input {
+        self.reader.input
+    }
+
+    /// Whether several threads read faster than one. A pipe has one reader, because a second one would wait for it.
+    pub fn is_costly(&self) -> bool {
+        let input = self.reader.input;
+        (input.rule.json.is_some() || self.by_file) && input.is_of_files()
+    }
+
+    /// Reads one of the files in the same way.
+    pub fn open(&self, file: usize) -> Self {
+        let Reader { input, progress, has_notes, .. } = &self.reader;
+        let keys = Self::of(input, file..file + 1, Arc::clone(progress), *has_notes);
+        Self { by_file: self.by_file, ..keys }
+    }
+
+    /// Notes what there is to note of a file that was read.
+    pub fn close(&mut self, file: Self) {
+        self.reader.notes.add(&file.reader.notes);
+        self.reader.has_failed |= file.reader.has_failed;
+    }
+
+    /// Notes what there is to note of a chunk, and shows how many lines were read.
+    pub fn show(&mut self, chunk: &mut Chunk, n_lines: u64) {
+        self.reader.take_notes(chunk);
+        self.reader.progress.count(n_lines, "lines");
     }
 
     /// Shows the header of the first file only. Fails if a later file has a different header, because its
@@ -402,6 +614,7 @@ impl<'a> Keys<'a> {
         if chunk.input.rule.csv && n_before == 0 {
             let header = csv::header(&chunk.buffer[..chunk.start]);
             match &self.header {
+                _ if self.by_file => (),
                 None => self.header = Some(header.to_vec()),
                 Some(first) => {
                     let name = chunk.input.name(file);
@@ -417,8 +630,7 @@ impl<'a> Keys<'a> {
     }
 
     /// Prints the notes on all lines, and returns whether all files could be read.
-    pub fn end(mut self) -> bool {
-        self.reader.take_notes(&mut self.chunk);
+    pub fn end(self) -> bool {
         self.reader.print_notes();
         !self.reader.has_failed
     }
@@ -511,9 +723,8 @@ impl<'a> Reader<'a> {
         (chunk.len, chunk.start, chunk.shown_from, chunk.has_quotes) = (0, 0, 0, false);
         chunk.ends.clear();
         while chunk.len == 0 {
-            if filled == chunk.buffer.len() {
-                self.grow(&mut chunk.buffer, 2 * filled)?;
-            }
+            // As much for each read, whatever the buffer had before. So chunks are the same however many threads read.
+            self.grow(&mut chunk.buffer, filled + READ)?;
             let Some(reader) = &mut self.open else {
                 if self.open_next()? {
                     continue;
@@ -521,9 +732,7 @@ impl<'a> Reader<'a> {
                 return Ok(false);
             };
             let searched = filled;
-            // Never more at a time, although the buffer may have grown for a long line.
-            let room = chunk.buffer.len().min(filled + READ);
-            match reader.read(&mut chunk.buffer[filled..room]) {
+            match reader.read(&mut chunk.buffer[filled..filled + READ]) {
                 Ok(0) => filled = self.end_file(&mut chunk.buffer, filled)?,
                 Ok(n) => filled += n,
                 Err(error) if error.kind() == ErrorKind::Interrupted => (),
@@ -561,7 +770,8 @@ impl<'a> Reader<'a> {
                 self.notes.marks.add(1, file);
             }
         }
-        if self.has_notes && is_text && !rule.crlf && !rule.integers && !rule.csv && !self.input.words {
+        let has_key_to_end = !rule.crlf && !rule.integers && !rule.csv && rule.json.is_none();
+        if self.has_notes && is_text && has_key_to_end && !self.input.words {
             let crs =
                 memchr::memchr_iter(b'\r', lines).filter(|&at| lines.get(at + 1) == Some(&b'\n')).count();
             self.notes.crs.add(crs as u64, file);

@@ -3,6 +3,8 @@
 //! and `man` share `shell.rs`.
 #![deny(unsafe_code)]
 
+mod ahead;
+mod compress;
 mod csv;
 mod decompress;
 mod encoding;
@@ -10,6 +12,7 @@ mod files;
 mod filter_file;
 mod guard;
 mod input;
+mod json;
 mod keys;
 mod numbers;
 mod output;
@@ -18,6 +21,7 @@ mod shell;
 mod signals;
 mod state;
 mod streams;
+mod texts;
 mod words;
 
 mod filters {
@@ -30,6 +34,7 @@ mod filters {
     pub mod info;
     pub mod merge;
     pub mod plan;
+    mod sample;
 }
 
 mod indexes {
@@ -40,6 +45,9 @@ mod indexes {
 mod states {
     pub mod dedup;
     pub mod grow;
+    mod insert;
+    mod made;
+    mod shards;
 }
 
 use std::io::{self, IsTerminal};
@@ -89,6 +97,11 @@ enum Command {
     Find(find::Arguments),
     Build(build::Arguments),
     Check(check::Arguments),
+    #[command(mut_arg("files", |arg| arg.help("Files of lines as a sample, plain or compressed")))]
+    #[command(mut_args(|arg| match arg.get_id().as_str() {
+        "keep_empty" | "spans" => arg.hide(true),
+        _ => arg,
+    }))]
     Plan(plan::Arguments),
     Info(info::Arguments),
     Estimate(estimate::Arguments),

@@ -1,17 +1,19 @@
 //! Writes to standard output, notes to standard error, and files that appear whole or not at all.
 #![forbid(unsafe_code)]
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
+use std::mem;
 use std::path::{Path, PathBuf, absolute};
 use std::sync::{Once, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Error, Result, anyhow, ensure};
-use bloomline_replace::{Target, end_of_links, is_at, place};
+use bloomline_replace::{Target, end_of_links, is_at, place, remove_leftovers, rename_new};
 use serde_json::Value;
 use tempfile::TempPath;
 
@@ -160,6 +162,11 @@ pub struct NewFile {
 
 const SUFFIX: &str = ".bloomline.tmp";
 
+/// What the temporary names of a file begin with.
+fn prefix(name: &OsStr) -> String {
+    format!(".{}", beginning(name))
+}
+
 impl NewFile {
     /// Fails now if the file cannot be written, instead of after an hour of reading keys. `-` is standard output.
     pub fn create(name: &Path) -> Result<Self> {
@@ -174,25 +181,53 @@ impl NewFile {
             return Ok(Self { name: name.to_owned(), file, target: None });
         }
         let target = Target::of(name).map_err(failed)?;
+        target.remove_leftovers(&prefix(&target.name), SUFFIX);
+        Self::create_beside(name, target)
+    }
+
+    /// As [`create`](Self::create) for one of many files of a folder, whose leftovers are removed together.
+    pub fn create_one(name: &Path) -> Result<Self> {
+        Self::create_beside(name, Target::of(name).map_err(|error| io_error(name.display(), &error))?)
+    }
+
+    /// Removes what killed runs have left of files with these names.
+    pub fn remove_leftovers(directory: &Path, names: &HashSet<PathBuf>) {
+        let prefixes: HashSet<_> = names.iter().filter_map(|name| Some(prefix(name.file_name()?))).collect();
+        remove_leftovers(directory, |name| prefixes.contains(name), SUFFIX);
+    }
+
+    fn create_beside(name: &Path, target: Target) -> Result<Self> {
+        let failed = |error: io::Error| io_error(name.display(), &error);
         let not_created = |error: io::Error| match error.kind() {
             ErrorKind::PermissionDenied => {
                 anyhow!("{}: no file can be created beside it ({DIRECTORY_DENIES})", name.display())
             }
             _ => failed(error),
         };
-        let prefix = format!(".{}", beginning(&target.name));
-        target.remove_leftovers(&prefix, SUFFIX);
         signals::watch()?;
         let mut temporary = signals::temporary();
-        let (file, path) = target.temporary(&prefix, SUFFIX).map_err(not_created)?.into_parts();
+        let made = target.temporary(&prefix(&target.name), SUFFIX);
+        let (file, path) = made.map_err(not_created)?.into_parts();
         *temporary = Some(path);
         drop(temporary);
         Ok(Self { name: name.to_owned(), file, target: Some(target) })
     }
 
+    /// Writes what comes next, before [`write`](Self::write).
+    pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write_all(bytes).map_err(|error| write_error(self.name.display(), error))
+    }
+
     pub fn write(mut self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
         let written = write(&mut self.file).and_then(|()| self.rename());
         written.map_err(|error| write_error(self.name.display(), error))
+    }
+
+    /// Syncs the file, to be renamed later. Until then, a signal does not remove it.
+    pub fn complete(mut self) -> Result<CompleteFile> {
+        self.file.sync_all().map_err(|error| write_error(self.name.display(), error))?;
+        let Some(path) = signals::temporary().take() else { signals::wait_for_end() };
+        Ok(CompleteFile { name: mem::take(&mut self.name), path })
     }
 
     fn rename(&self) -> io::Result<()> {
@@ -208,6 +243,33 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         signals::temporary().take();
+    }
+}
+
+/// A file under a temporary name. It is removed unless it is renamed.
+pub struct CompleteFile {
+    name: PathBuf,
+    path: TempPath,
+}
+
+impl CompleteFile {
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// One that an earlier run left.
+    pub fn left(name: &Path, path: &Path) -> Result<Self> {
+        Ok(Self { name: name.to_owned(), path: TempPath::try_from_path(path)? })
+    }
+
+    /// Fails, and keeps the file, if there is one by its name.
+    pub fn rename(self) -> Result<()> {
+        let temporary = self.path.to_path_buf();
+        rename_new(self.path, &self.name).map_err(|error| {
+            let (name, temporary) = (self.name.display(), temporary.display());
+            let error = io_error(&name, &error);
+            anyhow!("{error:#}; its lines are in {temporary} (move away what is at {name})")
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! States of `dedup`: a filter and what it was made for, as `docs/format.md` specifies in section 11.
 #![forbid(unsafe_code)]
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
@@ -62,6 +63,13 @@ impl Filter {
         match self {
             Self::Fixed(filter) => filter.seed(),
             Self::Growing(filter) => filter.seed(),
+        }
+    }
+
+    pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        match self {
+            Self::Fixed(filter) => filter.contains_batch(hashes, found),
+            Self::Growing(filter) => filter.contains_batch(hashes, found),
         }
     }
 
@@ -141,10 +149,11 @@ impl State {
         Ok(Self { filter, capacity, keys, fpr, rule })
     }
 
-    /// Writes the filter's standalone bytes, then the name of the column, if it has one, and the footer.
+    /// Writes the filter's standalone bytes, then the name of the column or the options of keys, if the footer needs them,
+    /// and the footer.
     pub fn write_to(&self, mut out: impl Write) -> io::Result<()> {
         self.filter.write_standalone(&mut out)?;
-        out.write_all(name_of(self.rule.as_ref()).as_bytes())?;
+        out.write_all(text_of(self.rule.as_ref()).as_bytes())?;
         let [column, length, flags] = words_of(self.rule.as_ref());
         let flags = flags << 8 | u64::from(VERSION);
         let words = [self.capacity, self.keys, self.fpr.to_bits(), column, length, flags];
@@ -155,7 +164,7 @@ impl State {
 
     /// Bytes after the filter.
     pub fn footer_len(&self) -> usize {
-        name_of(self.rule.as_ref()).len() + FOOTER_BYTES
+        text_of(self.rule.as_ref()).len() + FOOTER_BYTES
     }
 
     /// Whether `fpr` prints like the requested rate, so that users can type what a message shows.
@@ -251,31 +260,36 @@ const IS_CRLF: u64 = 1 << 2;
 const IS_INTEGERS: u64 = 1 << 3;
 const IS_CSV: u64 = 1 << 4;
 const IS_NAMED: u64 = 1 << 5;
+const IS_OF_OPTIONS: u64 = 1 << 6;
 const DELIMITER_SHIFT: u32 = 8;
 
-/// The name of the column, or nothing.
-fn name_of(rule: Option<&KeyRule>) -> &str {
+/// The name of the column, or nothing. All options if the footer has no place for some.
+fn text_of(rule: Option<&KeyRule>) -> Cow<'_, str> {
     match rule {
-        Some(KeyRule { column: Some(Column::Name(name)), .. }) => name,
-        _ => "",
+        Some(rule) if rule.is_of_texts() => rule.options().into(),
+        Some(KeyRule { column: Some(Column::Name(name)), .. }) => name.into(),
+        _ => "".into(),
     }
 }
 
-/// Column, length and flags in a footer. Of a name, the checksum and the length.
+/// Column, length and flags in a footer. Of a text before it, the checksum and the length.
 fn words_of(rule: Option<&KeyRule>) -> [u64; 3] {
     let Some(rule) = rule else { return [0; 3] };
-    let name = name_of(Some(rule));
+    let text = text_of(Some(rule));
     let bits = [
         (rule.null, IS_NULL),
         (rule.crlf, IS_CRLF),
         (rule.integers, IS_INTEGERS),
         (rule.csv, IS_CSV),
-        (!name.is_empty(), IS_NAMED),
+        (!text.is_empty(), IS_NAMED),
     ];
     let flags = bits.iter().filter(|(is_set, _)| *is_set).fold(IS_RECORDED, |flags, (_, bit)| flags | bit);
-    let flags = flags | u64::from(rule.delimiter.unwrap_or(0)) << DELIMITER_SHIFT;
-    if !name.is_empty() {
-        return [xxh64(name.as_bytes(), 0), name.len() as u64, flags];
+    let flags = match rule.is_of_texts() {
+        true => IS_RECORDED | IS_OF_OPTIONS,
+        false => flags | u64::from(rule.delimiter.unwrap_or(0)) << DELIMITER_SHIFT,
+    };
+    if !text.is_empty() {
+        return [xxh64(text.as_bytes(), 0), text.len() as u64, flags];
     }
     [rule.number() as u64, rule.length.map_or(0, |length| length.get() as u64), flags]
 }
@@ -287,13 +301,20 @@ fn rule_of(words: [u64; 3], mut filter: &[u8]) -> Option<(Option<KeyRule>, &[u8]
         return Some((None, filter));
     }
     let number = |word: u64| usize::try_from(word).ok().map(NonZeroUsize::new);
-    let column = if flags & IS_NAMED == 0 {
-        number(column)?.map(Column::Number)
-    } else {
-        let (before, name) =
+    let mut text = "";
+    if flags & (IS_NAMED | IS_OF_OPTIONS) != 0 {
+        let (before, found) =
             filter.split_at_checked(filter.len().checked_sub(usize::try_from(length).ok()?)?)?;
-        (filter, length) = (before, 0);
-        Some(Column::Name(str::from_utf8(name).ok()?.into()))
+        (filter, length, text) = (before, 0, str::from_utf8(found).ok()?);
+    }
+    if flags & IS_OF_OPTIONS != 0 {
+        let is_whole = xxh64(text.as_bytes(), 0) == words[0] && flags == IS_RECORDED | IS_OF_OPTIONS;
+        let rule = KeyRule::of_options(text).filter(|rule| is_whole && rule.is_of_texts())?;
+        return Some((Some(rule), filter));
+    }
+    let column = match text {
+        "" => number(column)?.map(Column::Number),
+        name => Some(Column::Name(name.into())),
     };
     let delimiter = (flags >> DELIMITER_SHIFT) as u8;
     let rule = KeyRule {
@@ -304,6 +325,7 @@ fn rule_of(words: [u64; 3], mut filter: &[u8]) -> Option<(Option<KeyRule>, &[u8]
         csv: flags & IS_CSV != 0,
         column,
         delimiter: (delimiter != 0).then_some(delimiter),
+        ..KeyRule::default()
     };
     let is_possible = !(rule.null && rule.crlf)
         && (rule.length.is_none() || !(rule.null || rule.crlf || rule.integers || rule.column.is_some()))

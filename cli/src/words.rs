@@ -67,20 +67,46 @@ fn class(byte: u8) -> u8 {
     CLASSES[usize::from(byte)]
 }
 
+/// The code point outside ASCII that a text begins with, or `None` if its first byte begins none.
+fn code_point(text: &[u8]) -> Option<char> {
+    let beginning = &text[..text.len().min(4)];
+    beginning.utf8_chunks().next().and_then(|chunk| chunk.valid().chars().next())
+}
+
+fn is_separator(letter: char) -> bool {
+    SEPARATORS.partition_point(|&bound| bound <= u32::from(letter)) % 2 == 1
+}
+
 /// The class and length of the code point outside ASCII that a text begins with. A byte that begins none joins, so that
 /// text in other encodings keeps its runs, and its ASCII words are parts.
 #[cold]
 fn wide(text: &[u8]) -> (u8, usize) {
-    let beginning = &text[..text.len().min(4)];
-    let letter = beginning.utf8_chunks().next().and_then(|chunk| chunk.valid().chars().next());
-    let Some(letter) = letter else { return (JOINER, 1) };
-    let is_separator = SEPARATORS.partition_point(|&bound| bound <= u32::from(letter)) % 2 == 1;
+    let Some(letter) = code_point(text) else { return (JOINER, 1) };
     let class = match letter {
-        _ if is_separator => SEPARATOR,
+        _ if is_separator(letter) => SEPARATOR,
         '\u{10000}'..='\u{1ffff}' => JOINER,
         _ => LETTER,
     };
     (class, letter.len_utf8())
+}
+
+/// A letter of the words of n-grams, which nothing joins.
+pub struct Letter {
+    pub len: usize,
+    /// Whether it is a word by itself, because its script has no spaces between words.
+    pub is_alone: bool,
+}
+
+/// The letter that a text begins with.
+#[inline]
+pub fn letter(text: &[u8]) -> Option<Letter> {
+    match class(*text.first()?) {
+        WIDE => code_point(text).filter(|&letter| !is_separator(letter)).map(|letter| Letter {
+            len: letter.len_utf8(),
+            is_alone: matches!(letter, '\u{2e80}'..='\u{a4cf}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}'),
+        }),
+        class => (class & LETTER > 0).then_some(Letter { len: 1, is_alone: false }),
+    }
 }
 
 /// A word with all that may belong to it, which has parts if it is `joined`.

@@ -89,7 +89,9 @@ fn rows_are_built_and_looked_up() {
     place.write("rows", text(&rows));
     place.write("known", text(known));
     // From a file, by several threads, and from a pipe.
-    for (i, build) in ["$b build --as-json -o f known", "cat known | $b build --as-json -o f"].iter().enumerate() {
+    for (i, build) in
+        ["$b build --as-json -o f known", "cat known | $b build --as-json -o f"].iter().enumerate()
+    {
         let build = format!("{build} --fpr 1e-9 --csv --column 3");
         let figures: serde_json::Value =
             serde_json::from_str(&common::stdout(&place.sh(build).success())).unwrap();

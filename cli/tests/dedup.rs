@@ -10,7 +10,8 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use std::fs;
 
-use common::{Place, end_of_footer, exchange, footer, lines, objects, reads, stderr, stdout};
+use common::{ON_ONE_CORE, Place, end_of_footer, exchange, footer, gzip, lines};
+use common::{objects, reads, settle, stderr, stdout};
 
 /// Without a state, lines are printed until there are too many.
 fn stops(place: &Place, line: &str, input: &str, printed: String, texts: &[&str]) {
@@ -293,7 +294,9 @@ fn what_no_bloomline_writes_is_refused() {
         [0, 0, 0x0101],           // recorded in version 1
         [0, 0, 0x0202],           // NUL, not recorded
         [0, 0, 0x0702],           // NUL and CR LF
-        [0, 0, 0x1102],           // a flag of later versions
+        [0, 0, 0x1102],           // CSV without a column
+        [0, 0, 0x8102],           // a flag of later versions
+        [0, 0, 0x4102],           // options without a text
         [0, 0, 0x2c_0102],        // a delimiter without a column
         [1, 8, 0x0102],           // a column of lines of fixed length
         [0, 8, 0x0902],           // integers of fixed length
@@ -647,5 +650,136 @@ fn a_link_that_changes_does_not_move_the_state() {
         place.sh(line).success();
         assert_eq!(place.read(&format!("tuesday{state}")), tuesday);
         place.feed(format!("dedup -q --state monday{state}"), "ant\n").success().stdout("");
+    }
+}
+
+fn documents(range: std::ops::Range<u64>) -> String {
+    lines(range).lines().map(|line| format!("{{\"t\":{line:?}}}\n")).collect()
+}
+
+#[test]
+fn a_folder_has_what_each_file_keeps() {
+    let place = Place::new();
+    ["in", "kept"].iter().for_each(|name| fs::create_dir(place.path(name)).unwrap());
+    for i in 0..9 {
+        let kept = if i == 0 { 0 } else { i * 1000 + 1000 };
+        place.write(&format!("in/{i}"), documents(i * 1000..i * 1000 + 2000));
+        place.write(&format!("kept/{i}"), documents(kept..i * 1000 + 2000));
+    }
+    settle();
+    let (dedup, all) = ("$b dedup --json t --state s --output-dir out", "in/*; diff -r kept out");
+    let first = place.sh(format!("{dedup} {all}")).success().stdout("");
+    first.stderr(contains("9 files, 18,000 lines, 10,000 printed, 8,000 dropped, likely none"));
+    // Files that are there are not read again, and others are added.
+    place.sh(format!("{dedup} {all}")).success().stderr(contains("0 files (finished before: 9), 0 lines"));
+    place.write("in/new", documents(9999..10_001));
+    place.write("kept/new", documents(10_000..10_001));
+    place
+        .sh(format!("{dedup} {all}"))
+        .success()
+        .stderr(contains("1 file (finished before: 9), 2 lines, 1 printed"));
+    for (command, text) in [
+        ("--json t --output-dir out in/1", "out/1: is there, and no --state tells that it was made (remove"),
+        ("--json t --output-dir out --state t in/1", "out/1: is there, and no --state tells"),
+        ("--output-dir no in/new kept/new", "new: another input has this name too (give each folder a run"),
+        (
+            "--output-dir in in/new",
+            "in/new: is written or read in another way, too (name another --output-dir)",
+        ),
+        ("--output-dir no -", "standard input has no name (name files)"),
+        ("--output-dir no in/1 no", "no: No such file or directory"),
+        ("--output-dir no/no in/1", "no/no: No such file or directory"),
+        ("--output-dir out --json t --state s --spans in/1", "(omit --state or --output-dir)"),
+        (
+            "--output-dir out --json t --state s --dropped out/0 in/0",
+            "out/0: is written or read in another way",
+        ),
+        ("--output-dir . --json t --state new in/new", "./new: is written or read in another way"),
+        ("--output-dir in/1 in/new", "in/1: not a folder (name another --output-dir)"),
+        ("--output-dir out --state s in/1", "made with --json t, not with whole lines"),
+    ] {
+        place.refuses(format!("dedup {command}"), &[text]);
+    }
+    settle();
+    place.write("in/new", documents(9999..10_001));
+    place.refuses_in_shell(format!("{dedup} in/new"), &["/in/new as it was then (name another folder"]);
+    // Each has its header.
+    ["x", "y"].iter().for_each(|name| _ = place.write(name, format!("a,b\n1,{name}\n2,{name}\n")));
+    for files in ["x", "x y"] {
+        place
+            .run(format!("dedup -q --csv --column a --state c --output-dir csv {files}"))
+            .success()
+            .stdout("");
+    }
+    assert_eq!([place.text("csv/x"), place.text("csv/y")], ["a,b\n1,x\n2,x\n", "a,b\n"]);
+}
+
+/// Between any two steps of a commit, and with an older copy of the state.
+#[test]
+fn a_folder_goes_on_wherever_it_stopped() {
+    let place = Place::new();
+    place.write("a", documents(0..9));
+    place.write("b", documents(0..12));
+    let dedup = "$b dedup -q --json t --state s --output-dir out";
+    place.sh(format!("{dedup} a && cp s old && {dedup} a b")).success();
+    let is_whole = || {
+        place.sh(format!("{dedup} a b")).success();
+        assert_eq!([place.text("out/a"), place.text("out/b")], [documents(0..9), documents(9..12)]);
+        assert_eq!(place.sh("ls -A out").success().get_output().stdout, b"a\nb\n");
+    };
+    is_whole();
+    let unnamed = "mv out/b out/.b123456.bloomline.tmp; \
+        sed -i '/out.b\",/s|\"temporary\":null}$|\"temporary\":\"'$PWD'/out/.b123456.bloomline.tmp\"}|' s.outputs";
+    // Listed, and in the state or not, but not renamed.
+    place.sh(unnamed).success();
+    is_whole();
+    place.sh(format!("{unnamed}; cp old s")).success();
+    is_whole();
+    // Nor if the state gets other keys in between.
+    place
+        .sh(format!("{unnamed}; cp old s; seq 99 | sed 's/.*/{{\"t\":&}}/' | $b dedup -q --json t --state s"))
+        .success();
+    is_whole();
+    // What is gone, or not in this copy of the state, is said.
+    place.sh("mv out/b x").success();
+    place.refuses_in_shell(
+        format!("{dedup} a b"),
+        &["out/b: is gone, but its lines count as printed (restore it"],
+    );
+    place.sh("mv x out/b; cp old s").success();
+    place.refuses_in_shell(
+        format!("{dedup} b"),
+        &["out/b: is newer than this copy of the state (remove it to"],
+    );
+    place.remove("out/b");
+    is_whole();
+    place.sh("echo '{' >>s.outputs").success();
+    place.refuses_in_shell(format!("{dedup} a b"), &["s.outputs: line 3 is damaged (restore a copy, or"]);
+}
+
+/// Its lines before the error are not in the state.
+#[test]
+fn a_file_of_a_folder_that_cannot_be_read_is_not_half_written() {
+    let place = Place::new();
+    let text = |i: u64| documents(i * 2000..i * 2000 + 12_000);
+    let (cut, bad) = (gzip(text(2)), text(2) + "{\"t\":[]}\n");
+    for program in ["$b", ON_ONE_CORE] {
+        for (bytes, error) in [(&cut[..20], "c: cannot be"), (bad.as_bytes(), "c: line 12001 has an array")] {
+            (0..4).zip(["a", "b", "c", "d"]).for_each(|(i, name)| _ = place.write(name, gzip(text(i))));
+            place.write("c", bytes);
+            settle();
+            let dedup = format!("{program} dedup --json t --state s --output-dir out a b c d");
+            for _ in 0..2 {
+                let failed = place.sh(format!("{dedup}; e=$?; ls out; exit $e")).code(2);
+                let n = stdout(&failed).lines().count();
+                // Keys of its first lines are in the filter when it fails, so those that wait are made again.
+                assert!("a\nb\n".starts_with(&stdout(&failed)) && (n == 2 || bytes == bad.as_bytes()));
+                let said = format!("; s: {n} of 4 files finished (give the command again to go on)\n");
+                failed.stderr(contains(error).and(contains(said)));
+            }
+            place.write("c", gzip(text(2)));
+            let whole = place.sh(format!("{dedup}; cat out/* | gzip -dc; rm -r out s*"));
+            assert!(stdout(&whole.success()) == documents(0..18_000));
+        }
     }
 }

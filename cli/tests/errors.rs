@@ -418,3 +418,39 @@ fn modes_links_and_pipes_stay() {
         assert_eq!((metadata.uid(), metadata.gid(), mode("f")), (65534, 65534, 0o604));
     }
 }
+
+/// Whatever a line is, the error has its number, the lines before it are done, and others can be skipped.
+#[test]
+fn lines_that_are_no_json() {
+    let (place, good) = (Place::new(), "{\"t\":\"a\"}\n");
+    let deep = |open: &str, close: &str| [open.repeat(1_000_000), close.repeat(1_000_000)].concat();
+    let texts = r#"{"t":"\ud800"} {"t":"\udc00\ud800"} {"t":"\ud83d\u0041"} {"\ud800":1,"t":"x"} {"t":"\u00"} {"t":"\x"}
+        {"t":"x"}} {"t":"x"}{"t":"x"} {"t":"x","u":[1,]} {"t":01} {"t":"x {"t":NaN} {"t":"x","u":[{]}"#;
+    let others = ["", "\u{feff}{\"t\":\"x\"}", "{\"t\":\"\0\"}", "{\"\t\":1,\"t\":2}"];
+    let texts = texts.split_whitespace().chain(others);
+    let mut hostile: Vec<_> = texts.map(|text| (text.as_bytes().to_vec(), "is not JSON")).collect();
+    hostile.extend([
+        (deep("[", "").into(), "is not JSON"),
+        (deep("{\"t\":", "").into(), "is not JSON"),
+        (deep("[", "]").into(), "has no field t"),
+        (format!("{{\"t\":{}}}", deep("[", "]")).into(), "has an array as field t"),
+        (b"{\"t\":\"\xff\"}".into(), "is not UTF-8 from byte 7 on"),
+        (b"{\"t\":\"x\",\"u\":\"\xed\xa0\x80\"}".into(), "is not UTF-8 from byte 15 on"),
+        (b"17".into(), "has no field t"),
+    ]);
+    let mut all = Vec::new();
+    for (line, what) in &hostile {
+        let text = [good.as_bytes(), line, b"\n", good.as_bytes()].concat();
+        for options in ["", "--paragraphs", "--ngrams 2"] {
+            let failed = place.feed(format!("dedup --json t {options}"), &text[..]).code(2).stdout(good);
+            let (error, begin) = (stderr(&failed), format!("bloomline: standard input: line 2 {what}"));
+            assert!(error.starts_with(&begin) && error.ends_with("or give --skip-short)\n"), "{error}");
+            assert!(error.len() < 300 && error.lines().count() == 1, "{error}");
+        }
+        all.extend_from_slice(&text);
+    }
+    let said = format!("bloomline: {} lines without a text in t skipped\n", hostile.len());
+    place.feed("dedup --skip-short --json t", all).success().stdout(good).stderr(contains(said));
+    let line = format!("{{\"u\":{},\"t\":\"x\"}}\n", deep("[{\"t\":", "}]").replace(":}", ":1}"));
+    place.feed("dedup -q --json t", line.clone()).success().stdout(line);
+}

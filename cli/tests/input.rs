@@ -12,7 +12,7 @@ use lzma_rust2::{LzipOptions, LzipWriter, XzOptions, XzWriter};
 use predicates::prelude::*;
 use predicates::str::contains;
 
-use common::{Place, exchange, gzip, lines, stderr, stdout};
+use common::{ON_ONE_CORE, Place, exchange, gzip, lines, stderr, stdout};
 
 /// What `command` writes to a terminal.
 #[cfg(target_os = "linux")]
@@ -485,6 +485,34 @@ fn compressed_files_are_read() {
 }
 
 #[test]
+fn files_of_a_folder_are_compressed_as_their_inputs() {
+    let place = Place::new();
+    for text in [lines(0..45_000), String::new()] {
+        let plain = ("plain", text.clone().into());
+        for (format, bytes) in compressed(text.as_bytes()).into_iter().chain([plain]) {
+            place.write("in", &bytes);
+            place.sh("rm -rf out; $b dedup -q --output-dir out in").success().stdout("");
+            let out = place.read("out/in");
+            assert!(out.get(..2) == bytes.get(..2) && (out.len() > 4) == (bytes.len() > 4), "{format}");
+            place.run("dedup -q out/in").success().stdout(text.clone());
+        }
+    }
+    place.write("in", gzip("ant\n"));
+    place.sh("$b dedup -q --raw --output-dir raw in; head -c $(wc -c <in) raw/in | cmp - in").success();
+    // Lines that are longer than what is read at a time, on one core and on all.
+    let words = |i: u64| if i % 400 == 399 { bloomline::mix(i) % 90_000 } else { 40 };
+    let line = |i: u64| {
+        (0..words(i)).map(|j| format!("{:x} ", bloomline::mix(i << 32 | j))).collect::<String>() + "\n"
+    };
+    place.write("in", gzip((0..4000).map(line).collect::<String>()));
+    place
+        .sh(format!(
+            "$b dedup --output-dir all in; {ON_ONE_CORE} dedup --output-dir one in; cmp all/in one/in"
+        ))
+        .success();
+}
+
+#[test]
 fn bzip2_has_nine_sizes_of_blocks() {
     let place = Place::new();
     for level in 1..=9 {
@@ -704,7 +732,7 @@ fn standard_input_is_read_once() {
 fn a_reader_without_memory_ends() {
     let place = Place::new();
     place.write("keys", lines(0..9));
-    let refused = (4 << 10..20 << 10).step_by(128).filter(|limit| {
+    let refused = (6 << 10..28 << 10).step_by(128).filter(|limit| {
         let dedup = format!("(ulimit -v {limit}; exec timeout 5 $b dedup -q keys) 2>&1 >out");
         let found = place.shell(format!("{dedup} | grep -c 'no memory for a line'")).output().unwrap();
         let found = String::from_utf8(found.stdout).unwrap();

@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::env;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -11,7 +12,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Place, exchange, lines, place, program, stdout};
+use bloomline::mix;
+use common::{Place, exchange, gzip, lines, place, program, stdout};
 
 /// Sends these signals within milliseconds. The first one may have ended the process.
 fn signals(child: &Child, names: &[&str]) {
@@ -40,6 +42,46 @@ fn wait_until(mut is_done: impl FnMut() -> bool) {
     while !is_done() {
         assert!(start.elapsed() < Duration::from_secs(600), "timed out");
         sleep(Duration::from_millis(1));
+    }
+}
+
+/// `BLOOMLINE_STEPS` is the number of kills.
+#[test]
+fn a_killed_run_on_a_folder_goes_on_where_it_was() {
+    let n_kills = env::var("BLOOMLINE_STEPS").map_or(30, |text| text.parse().unwrap());
+    let (place, mut n_killed) = (Place::new(), 0);
+    let document = |i: u64| format!("{{\"t\":\"a{} b{} c{i} d{i}\\ne{}\"}}\n", i / 2, i / 9, i % 99);
+    for i in 0..40 {
+        place.write(&format!("{i}.gz"), gzip((i * 40..i * 40 + 80).map(document).collect::<String>()));
+    }
+    let all: String = (0..40).map(|i| format!(" {i}.gz")).collect();
+    let is_whole = "for i in out/*.gz; do [ ! -e $i ] || cmp $i whole/${i#out/} || exit 1; done";
+    while n_killed < n_kills {
+        for options in ["", "--paragraphs", "--ngrams 2 --overlap 50%"] {
+            let dedup = format!("dedup -q --json t {options} --state s --output-dir");
+            let begun = Instant::now();
+            place.sh(format!("rm -rf whole out s; $b {dedup} whole {all} && rm s")).success();
+            let time = begun.elapsed();
+            // A state that has the keys of some of the files.
+            if n_killed % 2 == 0 {
+                place.run(format!("{dedup} out {}", &all[..50])).success();
+            }
+            // Later, so that a slow one ends too.
+            for tenths in 5.. {
+                let mut child = place.start(format!("{dedup} out {all}"));
+                let share = mix(n_killed) as f64 / u64::MAX as f64 * f64::from(tenths) / 10.0;
+                sleep(time.mul_f64(share));
+                child.kill().unwrap();
+                let status = child.wait().unwrap();
+                if status.success() {
+                    break;
+                }
+                assert_eq!(status.signal(), Some(9));
+                n_killed += 1;
+                place.sh(is_whole).success();
+            }
+            place.sh("diff -r whole out").success();
+        }
     }
 }
 

@@ -14,7 +14,10 @@ fn the_sessions_in_the_readme() {
     let place = Place::new();
     let programs = Path::new(program()).parent().expect("a directory");
     let examples = programs.join("examples");
-    assert!(examples.join("archive").exists(), "first, cargo build --example lines --example archive");
+    assert!(
+        examples.join("corpus").exists(),
+        "first, cargo build --example lines --example archive --example corpus"
+    );
     let run = |command: &str| {
         let paths = format!("PATH={}:{}:$PATH", programs.display(), examples.display());
         let output = place.shell(format!("{paths}; {{ {command}; }} 2>&1")).output().expect("a shell");
@@ -27,7 +30,7 @@ fn the_sessions_in_the_readme() {
     let files = blocks("sh\n").last().expect("the commands that make the files");
     files.lines().for_each(|command| assert_eq!(run(command), ""));
     let sessions: Vec<_> = blocks("console\n").flat_map(|session| session.split("$ ").skip(1)).collect();
-    assert_eq!(sessions.len(), 34);
+    assert_eq!(sessions.len(), 43);
     for step in sessions {
         let (command, expected) = step.split_once('\n').unwrap_or((step, ""));
         assert_eq!(run(command).trim_end(), expected.trim_end(), "{command}");

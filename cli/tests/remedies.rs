@@ -218,6 +218,13 @@ add --csv => printf 'a\n1\n' | bloomline dedup --column a => printf 'a\n1\n' | b
 give the number of one => printf 'a,a\n1,2\n' | bloomline dedup --csv --column a => printf 'a,a\n1,2\n' | bloomline dedup --csv --column 1
 omit --csv => printf 'a,"1\n' | bloomline dedup --csv --column 1 => printf 'a,"1\n' | bloomline dedup --delimiter , --column 1
 give --csv => printf 'a,"1"\n' | bloomline dedup --delimiter , --column 2 => printf 'a,"1"\n' | bloomline dedup --csv --column 2
+change --json => printf '{"a":1}\n' | bloomline dedup --json t => printf '{"a":1}\n' | bloomline dedup --json a
+an --output-dir of its own => mkdir d; cp few d; bloomline dedup --output-dir o few d/few => bloomline dedup --output-dir o few; bloomline dedup --output-dir p d/few
+name another --output-dir => bloomline dedup --output-dir . few => bloomline dedup --output-dir o few
+omit --state or --output-dir => printf '{"t":1}\n' >j; bloomline dedup --json t --spans --state u --output-dir o j => bloomline dedup --json t --spans --output-dir o j
+all other numbers and --plot => bloomline plan --keys 9 few => bloomline plan few
+no --state tells that it was made => bloomline dedup -q --output-dir o few; bloomline dedup --output-dir o few => bloomline dedup --output-dir p few
+add --column or --json => bloomline dedup --skip-short few => bloomline dedup --skip-short --column 1 few
 with --crlf => printf 'ant\r\n' | bloomline dedup => printf 'ant\r\n' | bloomline dedup --crlf
 check the file and --length => bloomline dedup --length 4 ten => bloomline dedup --length 3 ten
 give --raw => bloomline dedup f => bloomline dedup --raw f

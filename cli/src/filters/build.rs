@@ -58,7 +58,8 @@ Examples:
   bloomline build -o users.bloom --csv --column user events.csv
   zcat log.gz | bloomline build -o lines.bloom --keys 100M
   find . -print0 | bloomline build -0 -o names.bloom
-  bloomline build --length 16 -o uuids.bloom uuids.bin")]
+  bloomline build --length 16 -o uuids.bloom uuids.bin
+  bloomline build --json question --ngrams 13 -o test.bloom test.jsonl")]
 pub struct Arguments {
     #[command(flatten)]
     output: Output,
@@ -71,7 +72,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILTER", conflicts_with_all = ["keys", "fpr", "bits_per_key", "modules"])]
     like: Option<PathBuf>,
     /// Write the filter even if it has too many keys
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     allow_overfull: bool,
     /// Print the summary as JSON
     #[arg(long)]
@@ -87,16 +88,17 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     // The requested rate. Where bits per key are requested, or the filter has few blocks, the rate of its keys counts
     // instead.
     let requested = request.rate().unwrap_or(0.0);
+    let input = &arguments.input.resolve()?;
     let empty = |keys, sizing: Sizing| {
         BloomFilter::with_sizing(sizing)
+            .and_then(|filter| filter.with_seed(input.rule.seed()))
             .map(|filter| (filter, requested.max(sizing.expected_fpr(keys as u64))))
     };
-    let input = &arguments.input.resolve()?;
     if let Some(like) = &arguments.like {
         input.check_filter(like)?;
     }
     let sized = match (&arguments.like, arguments.keys) {
-        (Some(path), _) => Some(empty_like(path)?),
+        (Some(path), _) => Some(empty_like(path, input)?),
         (None, Some(keys)) => Some(empty(keys, request.sizing(keys)?.rounded_to_fold())?),
         (None, None) => None,
     };
@@ -155,6 +157,10 @@ pub struct Request {
 }
 
 impl Request {
+    pub fn of_rate(fpr: f64) -> Self {
+        Self { fpr: Some(fpr), bits_per_key: None, most_modules: None }
+    }
+
     /// The same with these bits per key.
     pub fn with_bits_per_key(self, bits: f64) -> Self {
         Self { fpr: None, bits_per_key: Some(bits), ..self }
@@ -195,9 +201,10 @@ impl Request {
 
 /// An empty filter of the same shape, and the rate up to which it may be filled. This is the rate of the file's filter,
 /// or the highest rate that its k is made for if that is higher.
-fn empty_like(path: &Path) -> Result<(BloomFilter, f64)> {
+fn empty_like(path: &Path, input: &Input) -> Result<(BloomFilter, f64)> {
     let file = FilterFile::open(path)?;
     let like = file.view()?;
+    input.rule.check_seed(&file.name, like.seed())?;
     let highest = highest_rate(like.k())?.powi(like.n_modules() as i32);
     let empty = BloomFilter::with_sizing(like.sizing())?.with_seed(like.seed())?;
     Ok((empty, highest.max(like.estimated_fpr())))
@@ -219,25 +226,31 @@ fn insert_all<'a>(
     input: &Input,
     (mut filter, rate): (BloomFilter, f64),
 ) -> Result<Built<'a>> {
-    let keys = Keys::new(input, "building", arguments.output.quiet);
-    let n_lines = keys.hash_all(filter.seed(), |hashes| filter.insert_batch(hashes))?;
-    Ok(Built { arguments, filter, n_lines, known_keys: None, rate })
+    let (keys, mut n_keys) = (Keys::new(input, "building", arguments.output.quiet), 0);
+    let n_lines = keys.hash_all(filter.seed(), |hashes| {
+        n_keys += hashes.len() as u64;
+        filter.insert_batch(hashes);
+    })?;
+    Ok(Built { arguments, filter, n_lines, n_keys, known_keys: None, rate })
 }
 
 /// Builds from a pipe, whose keys can be read only once, so that their number is known at the end.
 fn collect<'a>(arguments: &'a Arguments, input: &Input) -> Result<Built<'a>> {
-    let mut builder = arguments.request.policy()?.builder();
+    let mut builder = arguments.request.policy()?.builder().with_seed(input.rule.seed())?;
     let keys = Keys::new(input, "reading", arguments.output.quiet);
-    let n_lines = keys.hash_all(0, |hashes| builder.insert_batch(hashes))?;
+    let n_lines = keys.hash_all(input.rule.seed(), |hashes| builder.insert_batch(hashes))?;
+    let n_keys = builder.len() as u64;
     let filter = builder.finish()?;
     let known_keys = filter.known_keys();
-    Ok(Built { arguments, filter, n_lines, known_keys, rate: 1.0 })
+    Ok(Built { arguments, filter, n_lines, n_keys, known_keys, rate: 1.0 })
 }
 
 struct Built<'a> {
     arguments: &'a Arguments,
     filter: BloomFilter,
     n_lines: u64,
+    /// The keys read, repeated ones too.
+    n_keys: u64,
     /// The number of distinct keys if they were counted.
     known_keys: Option<u64>,
     /// The false-positive rate that the filter was sized for.
@@ -249,7 +262,7 @@ impl Built<'_> {
     fn overfull(&self) -> Option<String> {
         let filter = &self.filter;
         // The model's rate counts, because a small filter's own rate is above it by chance half the time.
-        let least = filter.estimated_keys().map_or(u64::MAX, numbers::at_least).min(self.n_lines);
+        let least = filter.estimated_keys().map_or(u64::MAX, numbers::at_least).min(self.n_keys);
         let is_overfull = filter.sizing().expected_fpr(least) > 1.1 * self.rate;
         is_overfull.then(|| {
             let (fpr, rate) = (percent(filter.estimated_fpr()), percent(self.rate));

@@ -9,11 +9,13 @@ use bloomline::BloomFilter;
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::ahead::in_order;
 use crate::filter_file::{Content, FilterFile};
-use crate::input::{Input, is_stdin};
+use crate::input::{Input, SeenRule, is_stdin};
 use crate::keys::Keys;
 use crate::output::{Printer, is_printed_to};
 use crate::state::{Filter, State};
+use crate::texts::Unit;
 
 /// Print the lines whose keys are possibly in a filter
 #[derive(Args)]
@@ -29,6 +31,10 @@ that build made. With -c and several files, each count follows the name
 of its file. Exit status: 0 if a line was selected, 1 if none was, 2 on
 error.
 
+With --paragraphs or --ngrams, what is looked up is each paragraph, or the
+share of n-grams that --overlap says, as `bloomline help dedup` describes.
+A filter that `build --ngrams` made is refused with any other --ngrams.
+
 The JSON object has filter, lines, possibly_present, definitely_absent
 and files, an array of objects of file, lines, possibly_present and
 definitely_absent.
@@ -38,7 +44,8 @@ Examples:
   bloomline check -v keys.bloom today.txt.zst >new.txt
   bloomline check --integers ids.bloom ids.txt
   echo alice | bloomline check -q users.bloom && echo maybe
-  cut -f1 events.tsv | bloomline check -c banned.bloom")]
+  cut -f1 events.tsv | bloomline check -c banned.bloom
+  bloomline check -v --json text --ngrams 13 --overlap 50% test.bloom x.jsonl")]
 pub struct Arguments {
     /// Filter to look up keys in; standard input if -
     #[arg(value_name = "FILTER")]
@@ -46,7 +53,7 @@ pub struct Arguments {
     /// Print the lines that are definitely absent
     #[arg(short = 'v', long)]
     invert_match: bool,
-    /// Print only the number of selected lines
+    /// Print only the number of selected lines or --paragraphs
     #[arg(short, long)]
     count: bool,
     /// Print counts as JSON, in place of lines
@@ -58,6 +65,8 @@ pub struct Arguments {
     /// Skip checksum verification, so that damage can hide keys
     #[arg(long)]
     no_verify: bool,
+    #[command(flatten)]
+    seen: SeenRule,
     #[command(flatten)]
     input: Input,
 }
@@ -76,7 +85,7 @@ macro_rules! lookup {
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let Arguments { invert_match, count, as_json, quiet, .. } = *arguments;
-    let input = arguments.input.resolve()?;
+    let input = Input { seen: arguments.seen, ..arguments.input.resolve()? };
     input.check_filter(&arguments.filter)?;
     let file = FilterFile::open(&arguments.filter)?;
     ensure!(!is_printed_to(&arguments.filter), "{}: is also the output (write to another file)", file.name);
@@ -98,6 +107,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             return Err(file.cannot(&other, "be queried", "give a filter, as `bloomline build` makes it"));
         }
     };
+    input.rule.check_seed(&file.name, filter.0)?;
     // Like grep -c, which counts the lines of each of several files.
     let counts_files = as_json || count && input.files.len() > 1;
     let inputs = match &input.files[..] {
@@ -162,27 +172,44 @@ fn select(
     (seed, lookup): &Lookup,
     printer: &mut Printer,
 ) -> Result<Counts> {
-    let (mut hashes, mut found, mut selected) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut found, mut shares, mut is_new, mut selected) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let prints = !(arguments.count || arguments.as_json || arguments.quiet);
-    let mut counts = Counts::default();
-    let mut keys = Keys::new(input, "checking", arguments.quiet);
-    while let Some(chunk) = keys.next_chunk() {
-        let hashed = chunk.hash(*seed, &mut hashes);
+    let (mut counts, is_selected) = (Counts::default(), !arguments.invert_match);
+    let keys = Keys::new(input, "checking", arguments.quiet);
+    let is_whole = in_order(keys, *seed, |chunk, hashes, hashed| {
         found.resize(hashes.len(), false);
-        lookup(&hashes, &mut found);
-        let is_selected = !arguments.invert_match;
-        counts.lines += hashes.len() as u64;
-        counts.selected += found.iter().filter(|&&found| found == is_selected).count() as u64;
+        lookup(hashes, &mut found);
+        let mut found = &found[..];
+        if let Some(units) = chunk.units() {
+            shares.clear();
+            let of_unit = |unit: &Unit| SeenRule::share(found.split_off(..unit.n_keys).unwrap_or_default());
+            shares.extend(units.iter().map(of_unit));
+            is_new.clear();
+            is_new.extend(shares.iter().map(|&share| !input.seen.is_seen(share)));
+            let is_counted = units.iter().zip(&is_new).filter(|(unit, _)| !unit.is_blank);
+            counts.lines += is_counted.clone().count() as u64;
+            counts.selected += is_counted.filter(|&(_, &is_new)| is_new != is_selected).count() as u64;
+        } else {
+            counts.lines += found.len() as u64;
+            counts.selected += found.iter().filter(|&&found| found == is_selected).count() as u64;
+        }
         if prints {
             selected.clear();
-            selected.extend_from_slice(chunk.preamble());
-            chunk.copy(&found, is_selected, &mut selected)?;
+            if input.seen.spans {
+                chunk.copy_spans(&shares, &mut selected)?;
+            } else {
+                selected.extend_from_slice(chunk.preamble());
+                match chunk.units() {
+                    Some(_) => chunk.copy(&is_new, !is_selected, &mut selected)?,
+                    None => chunk.copy(found, is_selected, &mut selected)?,
+                }
+            }
             printer.print(&selected)?;
         } else if arguments.quiet && counts.selected > 0 {
-            break;
+            return Ok(false);
         }
-        hashed?;
-    }
-    counts.has_failed = !keys.end();
+        hashed.map(|()| true)
+    })?;
+    counts.has_failed = !is_whole;
     Ok(counts)
 }

@@ -35,14 +35,14 @@ impl Default for Distinct {
 }
 
 impl Distinct {
-    fn add(&mut self, hashes: &[u64]) {
+    pub fn add(&mut self, hashes: &[u64]) {
         self.smallest.extend(hashes.iter().filter(|&&hash| hash <= self.limit));
         if self.smallest.len() >= 4 * KEPT {
             self.tidy();
         }
     }
 
-    fn tidy(&mut self) {
+    pub fn tidy(&mut self) {
         self.smallest.sort_unstable();
         self.smallest.dedup();
         if self.smallest.len() >= KEPT {

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use bloomline::Sizing;
 use bloomline::sizing::{self, standard::StandardSizing};
 use bloomline_chart::{Axis, BLUE, Chart, Line, ORANGE};
@@ -13,10 +13,12 @@ use serde_json::{Value, json};
 
 use crate::filters::build::Request;
 use crate::filters::chart::{self, svg};
+use crate::filters::sample::Sample;
+use crate::input::{Input, SeenRule};
 use crate::numbers::{self, counted, grouped, percent, short, size};
 use crate::output::Printer;
 
-/// Compute the size of a filter, its rate, or how many keys it takes
+/// Compute the size of a filter, its rate, or its number of keys
 #[derive(Args)]
 #[command(after_long_help = "\
 Give two of --keys, --fpr (or --bits-per-key) and --bytes to compute the
@@ -36,7 +38,15 @@ With several modules, a lookup of an absent key still reads about one
 cache line, but a lookup of a present key one line of each module.
 `bloomline help build` says when to choose fewer or more.
 
-The JSON object has keys, modules, blocks (of all modules), bytes,
+With FILEs, prints what they tell as a sample: the distinct keys of 1 GB of
+lines, the size of their filter at several rates, and how many new lines or
+paragraphs are then dropped in the mean. Larger corpora repeat more, and so
+have fewer keys per GB. A filter for --keys is full when it has so many: then
+`dedup --keys` stops, and without --keys it grows. The JSON object of a sample
+has bytes, texts, keys, distinct_keys, keys_per_gb, and rates, an array of
+objects of false_positive_rate, bytes_per_gb and dropped_if_new.
+
+Else, the JSON object has keys, modules, blocks (of all modules), bytes,
 bits_per_key, k (in each module), false_positive_rate, lines_if_absent,
 and standard, an object of bits, bytes, bits_per_key, k and
 false_positive_rate. With `--plot -`, only the chart is printed.
@@ -47,11 +57,16 @@ Examples:
   bloomline plan --keys 1e9 --bytes 2GiB   what false-positive rate?
   bloomline plan --bytes 2GiB --fpr 1%     how many keys?
   bloomline plan --keys 1e9 --fpr 1e-6 --modules 1
-  bloomline plan --keys 1e6 --bits-per-key 12 --plot fpr.svg")]
+  bloomline plan --keys 1e6 --bits-per-key 12 --plot fpr.svg
+  bloomline plan --json text --ngrams 13 sample.jsonl.gz
+  bloomline plan --tokens 1e12 --fpr 0.1%  for n-grams")]
 pub struct Arguments {
     /// Distinct keys, e.g. 1000000 or 1e6
     #[arg(long, value_name = "N", value_parser = numbers::count_from_1, allow_negative_numbers = true)]
     keys: Option<usize>,
+    /// Tokens of the corpus, an upper bound of its n-grams
+    #[arg(long, value_name = "N", conflicts_with = "keys", value_parser = numbers::count_from_1, allow_negative_numbers = true)]
+    tokens: Option<usize>,
     #[command(flatten)]
     request: Request,
     /// Size of the filter, e.g. 64MiB or 1.2GB
@@ -63,6 +78,10 @@ pub struct Arguments {
     /// Plot the false-positive rate by number of keys
     #[arg(long, value_name = "FILE.svg", value_parser = PathBufValueParser::new().try_map(svg))]
     plot: Option<PathBuf>,
+    #[command(flatten)]
+    seen: SeenRule,
+    #[command(flatten)]
+    input: Input,
 }
 
 const BLOCK_BITS: u64 = 512;
@@ -73,10 +92,23 @@ const LEAST_SHOWN: f64 = 1e-20;
 
 pub fn run(arguments: &Arguments) -> Result<()> {
     let is_chart_printed = chart::is_printed(arguments.plot.as_ref(), arguments.as_json)?;
+    if arguments.input.files0_from.is_some() || !arguments.input.files.is_empty() {
+        let Arguments { keys, tokens, bytes, plot, request, .. } = arguments;
+        let is_alone = keys.or(*tokens).or(*bytes).is_none() && plot.is_none() && !request.is_given();
+        ensure!(
+            is_alone,
+            "a sample is shown at several rates (omit the FILEs, or all other numbers and --plot)"
+        );
+        let input = Input { seen: arguments.seen, ..arguments.input.resolve()? };
+        let sample = Sample::read(&input)?;
+        let text = if arguments.as_json { format!("{:#}\n", sample.json()?) } else { sample.table()? };
+        return Printer::new().print(text);
+    }
     let (keys, sizing) = plan(arguments)?;
     supported(sizing.n_blocks())?;
     // The rate of --keys and --bytes is what they come to.
-    let is_computed = !arguments.request.is_given() && arguments.keys.is_some() && arguments.bytes.is_some();
+    let has_keys = arguments.keys.or(arguments.tokens).is_some();
+    let is_computed = !arguments.request.is_given() && has_keys && arguments.bytes.is_some();
     let standard = match arguments.request.rate().filter(|_| !is_computed) {
         Some(fpr) => StandardSizing::for_fpr(keys as u64, fpr)?,
         None => {
@@ -87,7 +119,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     };
     let plan = Plan { keys, sizing, standard };
     if !is_chart_printed {
-        Printer::new().print(if arguments.as_json { format!("{:#}\n", plan.json()) } else { plan.table() })?;
+        Printer::new().print(if arguments.as_json {
+            format!("{:#}\n", plan.json())
+        } else {
+            plan.table()
+        })?;
     }
     arguments.plot.as_ref().map_or(Ok(()), |path| plan.plot(path))
 }
@@ -102,7 +138,7 @@ struct Plan {
 /// The number of keys, and the filter for them.
 fn plan(arguments: &Arguments) -> Result<(usize, Sizing)> {
     let request = arguments.request;
-    Ok(match (arguments.keys, arguments.bytes) {
+    Ok(match (arguments.keys.or(arguments.tokens), arguments.bytes) {
         // The size that `build --keys` makes.
         (Some(keys), None) => (keys, request.sizing(keys)?.rounded_to_fold()),
         (Some(keys), Some(bytes)) if !request.is_given() => (keys, of_size(request, keys, blocks(bytes)?)?),

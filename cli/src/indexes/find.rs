@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::mem;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -21,6 +22,7 @@ use crate::input::{Input, is_outdated, is_stdin, name_of, text_of};
 use crate::keys::integer;
 use crate::numbers::{counted, grouped};
 use crate::output::{Printer, is_printed_to, note};
+use crate::texts::Texts;
 use crate::words::{asked, is_joined};
 
 /// Print the files of an index that possibly have all keys
@@ -169,7 +171,7 @@ fn keys(arguments: &Arguments, input: &Input) -> Result<Vec<Vec<u8>>> {
     );
     let text = text_of(list)?;
     // Where a CR is part of the keys, it is part of these too.
-    let keeps_cr = !input.words && !input.rule.crlf && !input.rule.csv;
+    let keeps_cr = !input.words && !input.rule.crlf && !input.rule.csv && input.rule.json.is_none();
     let lines = text.split(|&byte| byte == b'\n');
     let lines = lines.map(|line| if keeps_cr { line } else { line.strip_suffix(b"\r").unwrap_or(line) });
     let (lines, others): (Vec<_>, Vec<_>) = lines
@@ -328,8 +330,21 @@ impl<'a> Searched<'a> {
         if let Some(length) = rule.length.filter(|length| length.get() != key.len()) {
             bail!("{shown:?}: has {} bytes, and keys have {length} (give a whole one)", key.len());
         }
-        if !rule.csv && rule.length.is_none() && key.contains(&rule.end()) {
+        let is_line = !rule.csv && rule.json.is_none() && rule.length.is_none();
+        if is_line && key.contains(&rule.end()) {
             bail!("{shown:?}: has an end of line, and no key has one (give one line)");
+        }
+        if rule.has_words() {
+            let (mut texts, mut hashes) = (Texts::default(), Vec::new());
+            texts.keys(rule, key, footer.seed(), &mut hashes)?;
+            // Of fewer words, it would be found only where it is the whole text.
+            let fewest = rule.min_words.map_or(0, NonZero::get).max(rule.ngrams.unwrap_or(0).into());
+            ensure!(
+                texts.n_words() >= fewest,
+                "{shown:?}: has {}, and keys have {fewest} or more (give a longer text)",
+                counted(texts.n_words() as u64, "word")
+            );
+            return self.have(hashes.into_iter().map(|hash| vec![hash]));
         }
         if !rule.integers {
             return self.have([vec![footer.hash_key(key)]]);

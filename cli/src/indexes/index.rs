@@ -43,7 +43,8 @@ name, a UUID, a number or a date is one word, but bob@example.com, 10.0.0.1:80
 and key=value are two. NullPointerException is found in
 java.lang.NullPointerException. Colours of terminals are left out, and UTF-16 is
 converted. Case counts, unless you give --ignore-case. Escapes are not decoded,
-so \\nERROR in JSON has the word nERROR.
+so \\nERROR in JSON has the word nERROR. With --json FIELD instead of --words, the
+key of a line is the text of that field.
 
 A folder stands for all of its files and those of its folders. Hidden files and
 links are left out, unless you name them, and so are indexes and filters. `find`
@@ -76,7 +77,7 @@ pub struct Arguments {
     #[command(flatten)]
     output: Output,
     /// Keys are the words of files, not their lines
-    #[arg(long, conflicts_with_all = ["null", "length", "crlf", "integers", "column", "csv"])]
+    #[arg(long, conflicts_with_all = ["null", "length", "crlf", "integers", "column", "csv", "json", "ngrams", "min_words"])]
     words: bool,
     /// Find ASCII letters in upper and lower case
     #[arg(long, requires = "words")]

@@ -12,13 +12,14 @@ use std::{mem, thread};
 use anyhow::{Error, Result, anyhow, bail, ensure};
 use bloomline::sizing::SCALABLE_MIN_FPR;
 use bloomline::variants::ScalableBloomFilter;
-use bloomline::{BloomFilter, ErrorKind, Sizing, StandaloneKind};
+use bloomline::{BloomFilter, Sizing, StandaloneKind};
 use clap::Args;
 use serde_json::json;
 
+use crate::ahead::in_order;
 use crate::filter_file::FilterFile;
 use crate::guard::refuse_state;
-use crate::input::Input;
+use crate::input::{Input, SeenRule};
 use crate::keys::Keys;
 use crate::numbers::{self, counted, grouped, percent};
 use crate::output::{
@@ -28,6 +29,9 @@ use crate::output::{
 use crate::signals::{self, lock};
 use crate::state::{FPR, Filter, INITIAL_CAPACITY, State, grow_command};
 use crate::states::grow;
+use crate::states::insert::{Inserted, Stop, refused};
+use crate::states::made::Made;
+use crate::states::shards::Writer;
 
 /// Print each distinct line once, where it occurs first
 #[derive(Args)]
@@ -55,19 +59,37 @@ keys of the printed lines, --fpr, --keys, and the key options (--column, --crlf
 and the like). Later runs may omit --fpr and --keys; other values or other key
 options are an error. FILE is written at the end, on Ctrl-C, and when dedup
 stops because a line cannot be read or the filter is full, but not when output
-cannot be written, or after SIGKILL. Then the next run prints the lines of that
-run again, so first truncate the output to the last length that a run said
-(\"output now 8 bytes\"; all runs do that record their lines, unless -q). A
-second run on FILE waits until the first one ends.
+cannot be written, or after SIGKILL. Then, without --output-dir, the next run
+prints the lines of that run again, so first truncate the output to the last
+length that a run said (\"output now 8 bytes\"; all runs do that record their
+lines, unless -q). A second run on FILE waits until the first one ends.
+
+With --json FIELD, what must be new is the text of that field. With
+--paragraphs, each paragraph of the text must be: a line is printed without the
+paragraphs that were seen, and byte for byte as it was otherwise, or dropped if
+none is left. With --ngrams N, a text is dropped if --overlap of its n-grams are
+in the filter. All of them are looked up before one is inserted, so that no text
+is dropped because it repeats itself. The n-grams of dropped texts are not
+inserted.
+
+With --output-dir, the lines of each FILE go to a file of its name in DIR, which
+appears whole or not at all. With --state too, give the same command again after
+a stop of any kind. The list FILE.outputs beside the state has which files are
+made, so these are not made again. If one of them is gone, or was made of a file
+that has changed since, that is an error, because its lines count as printed.
 
 A file that cannot be read is reported, the others are read, and the exit status
-is 2. --dropped replaces its file at the start. --summary writes an object of
-lines, printed, dropped and false_positive_rate, at the end.
+is 2. With --output-dir, no more files are read then. --dropped replaces its
+file at the start. --summary writes an object of lines (or paragraphs), printed,
+dropped and false_positive_rate, at the end.
 
 Examples:
   bloomline dedup log.txt >once.txt
   zcat urls-*.gz | bloomline dedup --keys 1e9 | zstd >urls.zst
   bloomline dedup --csv --column user events.csv >first-events.csv
+  bloomline dedup --json text --paragraphs documents.jsonl.gz >once.jsonl
+  bloomline dedup --json text --ngrams 13 --overlap 80% --state seen.state
+    --output-dir once shards/*.jsonl.gz
   tail -f events | bloomline dedup --state seen.state | handle-event")]
 pub struct Arguments {
     /// Fix memory for N distinct keys, e.g. 1e9
@@ -88,11 +110,17 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     /// Fail instead of waiting for another run on the state
-    #[arg(long, requires = "state")]
+    #[arg(long, requires = "state", hide_short_help = true)]
     no_wait: bool,
     /// Drop more and more new lines beyond N keys
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     allow_overfull: bool,
+    /// Write the lines of each FILE to a file in DIR
+    ///
+    /// It has the name and the compression of FILE, and appears whole or not at all.
+    /// With --state, a run that was killed goes on at the first file that is not there.
+    #[arg(long, value_name = "DIR")]
+    output_dir: Option<PathBuf>,
     /// Write the dropped lines to FILE
     #[arg(long, value_name = "FILE")]
     dropped: Option<PathBuf>,
@@ -102,6 +130,8 @@ pub struct Arguments {
     /// Print neither progress, nor notes, nor summary
     #[arg(short, long)]
     quiet: bool,
+    #[command(flatten)]
+    seen: SeenRule,
     #[command(flatten)]
     input: Input,
 }
@@ -143,25 +173,19 @@ impl Doing {
     }
 }
 
-/// Why no more lines are taken.
-enum Stop {
-    Full,
-    Refused(bloomline::Error),
-}
-
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut printer = Printer::new();
     // Fails now if standard output is closed.
     printer.print("")?;
-    let input = arguments.input.resolve()?;
+    let mut input = Input { seen: arguments.seen, ..arguments.input.resolve()? };
     // Resolved once, because a link that is changed meanwhile would lead to a state that is not locked.
     let path = arguments.state.as_deref().map(followed).transpose()?;
     let _lock = path.as_ref().map(|path| claim(path, arguments, &input)).transpose()?;
     let saved = path.as_ref().map(|path| saved(path, arguments, &input)).transpose()?.flatten();
     let is_first = saved.is_none();
     let mut state = saved.map_or_else(|| new(arguments), Ok)?;
-    // A header too is printed once.
-    let shows_header = state.rule.is_none();
+    // A header too is printed once, or once in each file.
+    let shows_header = state.rule.is_none() || arguments.output_dir.is_some();
     state.rule.get_or_insert_with(|| input.rule.clone());
     let most_keys = state.most_keys().unwrap_or(u64::MAX);
     let limit = if arguments.allow_overfull { u64::MAX } else { most_keys };
@@ -173,61 +197,108 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let are_one = leads_to(dropped, summary) || is_same_file(dropped, summary);
         ensure!(!are_one, "{name}: for --dropped and --summary (name two files)");
     }
+    ensure!(
+        !(input.seen.spans && path.is_some() && arguments.output_dir.is_some()),
+        "--spans: a state knows of files of lines, not of spans (omit --state or --output-dir)"
+    );
     let outputs = [("--dropped", &arguments.dropped), ("--summary", &arguments.summary)];
     outputs.iter().try_for_each(|(option, file)| check_output(option, file.as_deref(), &path, &input))?;
     let [mut dropped, mut summary] =
         [Report::create(&arguments.dropped, true)?, Report::create(&arguments.summary, false)?];
+    let made = Made::open(path.as_deref(), state.keys)?;
+    let n_files = input.files.len();
+    let mut writer = None;
+    if let Some(directory) = &arguments.output_dir {
+        input.check()?;
+        let list = path.as_deref().map(Made::list_of);
+        let others = [&path, &list, &arguments.dropped, &arguments.summary];
+        let others: Vec<&Path> = others.into_iter().flatten().map(PathBuf::as_path).collect();
+        writer = Some(Writer::create(directory, &mut input, made, state.keys, &others)?);
+    }
     let seed = state.filter.seed();
     let doing = Arc::new(Mutex::new(Doing::Reading(Seen { state, is_first, has_printed: false })));
-    let begin = Printer::length().filter(|_| path.is_some());
+    let begin = Printer::length().filter(|_| path.is_some() && writer.is_none());
     if let Some(path) = path.clone() {
         let (doing, quiet) = (Arc::clone(&doing), arguments.quiet);
-        signals::before_end(move || save_before_end(&doing, &path, begin, quiet))?;
+        let finished = writer.as_ref().map(|writer| Arc::clone(&writer.finished));
+        signals::before_end(move || match finished {
+            None => save_before_end(&doing, &path, begin, quiet),
+            Some(finished) => {
+                lock(&finished.waiting).clear();
+                if !quiet {
+                    last_note(format_args!("{}: {finished}", path.display()));
+                }
+            }
+        })?;
     }
-    let mut keys = Keys::new(&input, "reading", arguments.quiet);
-    let (mut hashes, mut is_new, mut lines) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut n_lines, mut n_printed) = (0, 0);
-    let ended = loop {
-        let Some(chunk) = keys.next_chunk() else { break Ok(()) };
-        let hashed = chunk.hash(seed, &mut hashes);
+    let keys = Keys::new(&input, "reading", arguments.quiet);
+    let keys = if writer.is_some() { keys.by_file() } else { keys };
+    let (mut inserted, mut lines) = (Inserted::default(), Vec::new());
+    let (mut n_lines, mut n_printed, mut n_keys, mut ended) = (0, 0, 0, Ok(()));
+    let is_whole = in_order(keys, seed, |chunk, hashes, hashed| {
         let mut seen = Doing::stop_reading(&doing, Doing::Printing);
         let Seen { state, has_printed, .. } = &mut seen;
-        let (n_new, stop) = insert_all(&mut state.filter, &hashes, limit - state.keys, &mut is_new);
+        if let Some(writer) = writer.as_mut().filter(|writer| writer.current() < chunk.file()) {
+            let save = || path.as_ref().map_or(Ok(()), |path| save(state, path));
+            writer.go_to(chunk.file(), hashed.is_err(), state.keys, save)?;
+        }
+        let (n_new, stop) =
+            inserted.insert(&mut state.filter, chunk.units(), hashes, limit - state.keys, &input.seen);
         let mut print = || {
+            let is_new = &inserted.is_new;
             if let Some(dropped) = &mut dropped {
                 lines.clear();
-                chunk.copy(&is_new, false, &mut lines)?;
+                chunk.copy(is_new, false, &mut lines)?;
                 dropped.write(&lines)?;
             }
             lines.clear();
-            if shows_header {
-                lines.extend_from_slice(chunk.preamble());
+            if input.seen.spans {
+                chunk.copy_spans(&inserted.shares, &mut lines)?;
+            } else {
+                if shows_header {
+                    lines.extend_from_slice(chunk.preamble());
+                }
+                chunk.copy(is_new, true, &mut lines)?;
             }
-            chunk.copy(&is_new, true, &mut lines)?;
             *has_printed |= !lines.is_empty();
-            printer.print(&lines)
+            match &mut writer {
+                Some(writer) => writer.print(&lines),
+                None => printer.print(&lines),
+            }
         };
         if let Err(error) = print() {
             Doing::change(&doing, Doing::Ending);
-            return Err(not_recorded(path.as_deref(), begin, error));
+            return Err(match &writer {
+                Some(_) => error,
+                None => not_recorded(path.as_deref(), begin, error),
+            });
         }
         state.keys += n_new;
-        n_printed += n_new;
-        n_lines += is_new.len() as u64;
-        let ended = match stop {
+        n_keys += n_new;
+        n_printed += inserted.n_printed;
+        n_lines += inserted.n_lines;
+        ended = match stop {
             None => hashed,
             Some(Stop::Full) => Err(full(arguments, state)),
             Some(Stop::Refused(error)) => Err(refused(error)),
         };
         Doing::change(&doing, Doing::Reading(seen));
-        if ended.is_err() {
-            break ended;
-        }
-    };
-    let is_whole = keys.end();
+        Ok(ended.is_ok())
+    })?;
     let Seen { state, has_printed, .. } = Doing::stop_reading(&doing, Doing::Saving);
+    if let Some(writer) = &mut writer {
+        let save = || path.as_ref().map_or(Ok(()), |path| save(&state, path));
+        match &path {
+            _ if ended.is_ok() => writer.go_to(input.files.len(), true, state.keys, save)?,
+            Some(path) => {
+                ended = ended.map_err(|error| anyhow!("{error:#}; {}: {}", path.display(), writer.finished));
+            }
+            None => (),
+        }
+        writer.drain()?;
+    }
     // A first run that printed nothing and failed leaves no state, which would bind the next run to its options.
-    let is_wanted = has_printed || is_first && ended.is_ok() && is_whole;
+    let is_wanted = writer.is_none() && (has_printed || is_first && ended.is_ok() && is_whole);
     let saved = match path.as_ref().filter(|_| is_wanted) {
         Some(path) => {
             // What is lost is among the dropped lines, after a power failure too. A pipe cannot be synced.
@@ -239,8 +310,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Doing::change(&doing, Doing::Ending);
     saved.map_err(|error| not_recorded(path.as_deref(), begin, error))?;
     // Every run that records what it printed says how long the output is, also if it fails.
-    let now = if path.is_some() { output_now() } else { String::new() };
-    let is_recorded = path.is_some() && is_wanted;
+    let is_printed = path.is_some() && writer.is_none();
+    let now = if is_printed { output_now() } else { String::new() };
+    let is_recorded = is_printed && is_wanted;
     let recorded = if is_recorded { format!("; the lines printed are recorded{now}") } else { String::new() };
     ended.map_err(|error| anyhow!("{error:#}{recorded}"))?;
     let mut fpr = state.filter.estimated_fpr();
@@ -258,8 +330,20 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         summary.write(format!("{text:#}\n")).map_err(|error| anyhow!("{error:#}{recorded}"))?;
     }
     if !arguments.quiet && (is_whole || n_lines > 0) {
-        let drops = if n_printed < n_lines { state.expected_drops(n_printed) } else { 0.0 };
-        say(fpr, n_lines, n_printed, drops, &now);
+        let drops = if n_printed < n_lines { inserted.expected_drops(&state, n_keys) } else { 0.0 };
+        let files = match input.files.len() {
+            _ if writer.is_none() => String::new(),
+            n if n < n_files => {
+                format!(
+                    "{} (finished before: {}), ",
+                    counted(n as u64, "file"),
+                    grouped((n_files - n) as u64)
+                )
+            }
+            n => counted(n as u64, "file") + ", ",
+        };
+        let record = if input.rule.paragraphs { "paragraph" } else { "line" };
+        say(fpr, &(files + &counted(n_lines, record)), n_lines, n_printed, drops, &now);
     }
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
@@ -319,6 +403,9 @@ fn saved(path: &Path, arguments: &Arguments, input: &Input) -> Result<Option<Sta
         let [ours, theirs] = [&input.rule, rule].map(|rule| rule.options());
         bail!("{name}: made with {theirs}, not with {ours} (give its options, or name another state)");
     }
+    if state.rule.is_none() {
+        input.rule.check_seed(name, state.filter.seed())?;
+    }
     ensure!(
         !arguments.grow || matches!(state.filter, Filter::Growing(_)),
         "{name}: of fixed size, for {n_keys} keys (first run `{}`)",
@@ -331,7 +418,8 @@ fn new(arguments: &Arguments) -> Result<State> {
     let fpr = arguments.fpr.unwrap_or(FPR);
     let capacity = arguments.keys.unwrap_or(INITIAL_CAPACITY);
     let filter = if arguments.keys.is_some() && !arguments.grow {
-        Filter::Fixed(BloomFilter::with_sizing(Sizing::for_fpr(capacity as u64, fpr)?)?)
+        let filter = BloomFilter::with_sizing(Sizing::for_fpr(capacity as u64, fpr)?)?;
+        Filter::Fixed(filter.with_seed(arguments.input.rule.seed())?)
     } else {
         ensure!(
             !(fpr > 0.0 && fpr < SCALABLE_MIN_FPR),
@@ -343,37 +431,10 @@ fn new(arguments: &Arguments) -> Result<State> {
                 ""
             }
         );
-        Filter::Growing(ScalableBloomFilter::with_fpr(capacity as u64, fpr)?)
+        let filter = ScalableBloomFilter::with_fpr(capacity as u64, fpr)?;
+        Filter::Growing(filter.with_seed(arguments.input.rule.seed())?)
     };
     Ok(State { filter, capacity: capacity as u64, keys: 0, fpr, rule: None })
-}
-
-/// Inserts keys while fewer than `room` are new. Returns the number of new ones, and why it stopped before the last
-/// key. `is_new` says for each inserted key whether it was new.
-fn insert_all(filter: &mut Filter, hashes: &[u64], room: u64, is_new: &mut Vec<bool>) -> (u64, Option<Stop>) {
-    const AHEAD: usize = 32;
-    is_new.clear();
-    let mut n_new = 0;
-    let filter = match filter {
-        Filter::Fixed(filter) => filter,
-        // There is always room in it.
-        Filter::Growing(filter) => {
-            let inserted = filter.try_insert_batch(hashes, |new| {
-                n_new += u64::from(new);
-                is_new.push(new);
-            });
-            return (n_new, inserted.err().map(Stop::Refused));
-        }
-    };
-    for (i, &hash) in hashes.iter().enumerate() {
-        if n_new == room && !filter.contains_hash(hash) {
-            return (n_new, Some(Stop::Full));
-        }
-        hashes.get(i + AHEAD).into_iter().for_each(|&later| filter.prefetch_insert(later));
-        is_new.push(filter.insert_hash(hash));
-        n_new += u64::from(is_new[i]);
-    }
-    (n_new, None)
 }
 
 /// Syncs the printed lines first. Otherwise they could be lost in a power failure, and no run would print them again.
@@ -459,18 +520,10 @@ fn full(arguments: &Arguments, state: &State) -> Error {
     anyhow!("{name}: {most} ({remedy})")
 }
 
-fn refused(error: bloomline::Error) -> Error {
-    if error.kind() != ErrorKind::OutOfMemory {
-        return error.into();
-    }
-    anyhow!("{error} for more keys (free some memory)")
-}
-
 /// `drops` is how many new lines are dropped in the mean.
-fn say(fpr: f64, lines: u64, printed: u64, drops: f64, output_now: &str) {
+fn say(fpr: f64, read: &str, lines: u64, printed: u64, drops: f64, output_now: &str) {
     let dropped = lines - printed;
-    let counts =
-        format!("{}, {} printed, {} dropped", counted(lines, "line"), grouped(printed), grouped(dropped));
+    let counts = format!("{read}, {} printed, {} dropped", grouped(printed), grouped(dropped));
     let fpr_now = percent(fpr) + output_now;
     if dropped == 0 {
         return note(format_args!("{counts} (FPR now {fpr_now})"));

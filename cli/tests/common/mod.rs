@@ -179,6 +179,9 @@ pub fn program() -> &'static str {
     env!("CARGO_BIN_EXE_bloomline")
 }
 
+/// In a shell, the program on one core if the system has a command for that.
+pub const ON_ONE_CORE: &str = "$(command -v taskset >/dev/null && echo taskset -c 0) $b";
+
 /// Waits until files that were written have a time that the next change will not have.
 pub fn settle() {
     std::thread::sleep(Duration::from_millis(150));
