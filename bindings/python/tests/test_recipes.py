@@ -46,7 +46,7 @@ def run(blocks, folder):
 
 
 def test_there_are_recipes():
-    assert len(RECIPES) == 8
+    assert len(RECIPES) == 9
 
 
 @pytest.mark.parametrize("heading", RECIPES)
