@@ -2,7 +2,7 @@
 ## cli                         tests in release mode, where none is left out
 cli() {
     # Its README's sessions use the examples.
-    cargo build --release --quiet -p bloomline-examples --example lines --example archive
+    cargo build --release --quiet -p bloomline-examples --example lines --example archive --example corpus
     step cargo test -p bloomline-cli -p bloomline-chart -p bloomline-replace --release
 }
 
@@ -84,4 +84,60 @@ index_bench() {
     fi
 }
 
-elapsed() { /usr/bin/time -f "$1: %U + %S s of CPU, %e s elapsed" "${@:2}"; }
+elapsed() { /usr/bin/time -f "$1: %U + %S s of CPU, %e s elapsed, %M KB" "${@:2}"; }
+
+## corpus_bench                compares dropping the repeats of a corpus with dolma, datatrove and text-dedup
+# DOCUMENTS (200,000) of 1.2 KB, as compressed JSON Lines. Prints time and memory, then what is kept beside the new texts
+# in a set. All read from the page cache and aim at a false-positive rate of one in a million. dolma writes no documents,
+# but which of them it has seen. With `RIVALS=`, only bloomline runs, because datatrove needs half an hour.
+corpus_bench() {
+    install zcat gzip && install python3 python3 && install /usr/bin/time time ||
+        { skip "comparing corpora" "gzip, Python or time could not be installed"; return; }
+    cargo build --release --quiet -p bloomline-cli -p bloomline-examples --bin bloomline --example corpus
+    local built=${CARGO_TARGET_DIR:-$root/target}/release documents=${DOCUMENTS:-200000} rivals=${RIVALS-yes} unit bytes
+    export LC_ALL=C PATH=$built:$built/examples:$PATH
+    scripts/cpu
+    cd "$scratch"
+    command corpus documents 50 "$documents"
+    elapsed "zcat" zcat documents/* | wc -c
+    elapsed "bloomline, documents" bloomline dedup --json text documents/* >kept
+    python3 "$root/scripts/corpus.py" judge documents
+    elapsed "bloomline, paragraphs" bloomline dedup --json text --paragraphs documents/* >kept
+    python3 "$root/scripts/corpus.py" judge paragraphs
+    elapsed "bloomline, n-grams" bloomline dedup --json text --ngrams 13 --overlap 80% documents/* >kept
+    python3 "$root/scripts/corpus.py" judge documents
+    [ "$rivals" ] || return 0
+    # Each without the dependencies that do not run here, such as Spark and PyTorch.
+    if new_venv && pip --no-deps dolma==1.2.1; then
+        for unit in documents paragraphs; do
+            rival "dolma, $unit" dolma $unit $((4 * documents))
+        done
+    else
+        skip "dolma" "pip could not install it"
+    fi
+    if pip datatrove==0.10.1 nltk orjson regex spacy tokenizers 'xxhash<4'; then
+        # Its hashes are masked by the size, which leaves two values of a power of two. Near-copies count as dropped.
+        for bytes in $((1 << 26)) $(((1 << 28) - 1)); do
+            rival "datatrove, n-grams, $bytes bytes" datatrove documents $bytes
+        done
+    else
+        skip "datatrove" "pip could not install it"
+    fi
+    if pip --no-deps text-dedup==0.4.0 &&
+        pip bitarray click click-option-group datasets ftfy pybloom-live regex rich scipy tqdm xxhash; then
+        rival "text-dedup, documents" text_dedup documents "$documents"
+    else
+        skip "text-dedup" "pip could not install it"
+    fi
+}
+
+# Complains of the dependencies that were left out.
+pip() { "$scratch/venv/bin/pip" install --quiet "$@" 2>/dev/null; }
+
+# `rival NAME FUNCTION UNIT SIZE` runs functions of scripts/corpus.py. Their output is printed if they fail.
+rival() {
+    local python=(venv/bin/python "$root/scripts/corpus.py")
+    elapsed "$1" sh -c '"$@" >log 2>&1 || { tail log; false; }' sh "${python[@]}" "${@:2}"
+    "${python[@]}" "$2_kept" "$3"
+    "${python[@]}" judge "$3"
+}
