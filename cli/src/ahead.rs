@@ -61,15 +61,16 @@ pub fn in_order<'a>(
             early.insert(place, (filled, hashed, is_end));
             while let Some((filled, hashed, is_end)) = early.remove(&next) {
                 let is_nothing = is_end && hashed.is_ok();
-                if !is_nothing && !each(&filled.chunk, &filled.hashes, hashed)? {
-                    return Ok(());
-                }
+                let goes_on = is_nothing || each(&filled.chunk, &filled.hashes, hashed)?;
                 if is_end {
                     next = (next.0 + 1, 0);
                 } else {
                     n_lines += filled.chunk.n_lines();
                     ahead.give(filled, next.0, n_lines);
                     next.1 += 1;
+                }
+                if !goes_on {
+                    return Ok(());
                 }
             }
         }

@@ -72,12 +72,8 @@ pub fn version(metadata: &Metadata) -> FileVersion {
     // That of FAT, which has the coarsest clock of all file systems in use.
     const TICK: Duration = Duration::from_secs(2);
     let modified = metadata.modified().ok().filter(|modified| is_settled(*modified, TICK));
-    let nanoseconds = modified.and_then(|modified| match modified.duration_since(UNIX_EPOCH) {
-        Ok(after) => i64::try_from(after.as_nanos()).ok(),
-        Err(before) => i64::try_from(before.duration().as_nanos()).ok().map(|before| -before),
-    });
     #[cfg_attr(not(unix), expect(unused_mut))]
-    let mut version = FileVersion::new(metadata.len(), nanoseconds);
+    let mut version = FileVersion::new(metadata.len(), modified.and_then(nanoseconds));
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
@@ -93,6 +89,14 @@ pub fn version(metadata: &Metadata) -> FileVersion {
         }
     }
     version
+}
+
+/// Since 1970.
+pub fn nanoseconds(time: SystemTime) -> Option<i64> {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_nanos()).ok(),
+        Err(before) => i64::try_from(before.duration().as_nanos()).ok().map(|before| -before),
+    }
 }
 
 /// Whether the next change gets another time.

@@ -1,6 +1,7 @@
 //! Where lines are read from, and which part of a line is its key.
 #![forbid(unsafe_code)]
 
+use std::borrow::Cow;
 use std::fmt;
 use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind, Read};
@@ -102,9 +103,14 @@ impl fmt::Display for Column {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Self::Number(number) => number.fmt(f),
-            Self::Name(name) => shlex::try_quote(name).unwrap_or(name.into()).fmt(f),
+            Self::Name(name) => typed(name).fmt(f),
         }
     }
+}
+
+/// A text, quoted for a shell.
+fn typed(text: &str) -> Cow<'_, str> {
+    shlex::try_quote(text).unwrap_or(text.into())
 }
 
 /// What a line is, and which part of it is the key.
@@ -199,12 +205,6 @@ impl SeenRule {
     /// Whether a text is seen of whose keys this share is in the filter.
     pub fn is_seen(&self, share: f64) -> bool {
         share > 0.0 && share >= self.overlap() - 1e-9
-    }
-
-    /// The share of these keys that was found.
-    pub fn share(found: &[bool]) -> f64 {
-        let n_found = found.iter().filter(|&&found| found).count();
-        if found.is_empty() { 0.0 } else { n_found as f64 / found.len() as f64 }
     }
 
     /// The fewest of so many keys that must be in the filter.
@@ -340,23 +340,15 @@ impl KeyRule {
             b'\'' => "--delimiter \"'\"".into(),
             _ => format!("--delimiter '{}'", char::from(byte)),
         }));
-        let typed = |text: String| shlex::try_quote(&text).map_or(text.clone(), |quoted| quoted.into_owned());
         options.extend(self.json.as_ref().map(|field| match field.to_string() {
-            field if field.starts_with('-') => format!("--json={}", typed(field)),
-            field => format!("--json {}", typed(field)),
+            field if field.starts_with('-') => format!("--json={}", typed(&field)),
+            field => format!("--json {}", typed(&field)),
         }));
         options.extend(self.paragraphs.then(|| "--paragraphs".into()));
         options.extend(self.separator.as_ref().map(|separator| {
-            format!(
-                "--separator={}",
-                typed(
-                    separator
-                        .replace('\\', r"\\")
-                        .replace('\n', r"\n")
-                        .replace('\r', r"\r")
-                        .replace('\t', r"\t")
-                )
-            )
+            let escapes = [('\\', r"\\"), ('\n', r"\n"), ('\r', r"\r"), ('\t', r"\t")];
+            let escape = |text: String, (letter, escape): (char, &str)| text.replace(letter, escape);
+            format!("--separator={}", typed(&escapes.into_iter().fold(separator.clone(), escape)))
         }));
         options.extend(self.ngrams.map(|n| format!("--ngrams {n}")));
         options.extend(self.min_words.map(|n| format!("--min-words {n}")));
@@ -466,6 +458,11 @@ impl Input {
             seen: SeenRule::default(),
         };
         (input.recorded() == text).then_some(input)
+    }
+
+    /// What is printed or dropped, for counts of them.
+    pub fn record(&self) -> &'static str {
+        if self.rule.paragraphs { "paragraph" } else { "line" }
     }
 
     /// What keys are, for counts of them.

@@ -26,6 +26,13 @@ pub struct Unit {
     pub bytes: Range<usize>,
 }
 
+impl Unit {
+    /// The share of its keys that was found.
+    pub fn share(&self, n_found: usize) -> f64 {
+        n_found as f64 / self.n_keys.max(1) as f64
+    }
+}
+
 /// The text of a line.
 pub struct Text<'a> {
     /// Index of the line.
@@ -90,7 +97,7 @@ impl Texts {
         hashes: &mut Vec<u64>,
     ) -> Result<usize, TryReserveError> {
         let n_before = hashes.len();
-        if rule.ngrams.is_some() || rule.min_words.is_some() {
+        if rule.has_words() {
             self.split(text)?;
         }
         let n_words = self.ends.len();

@@ -182,7 +182,10 @@ fn select(
         let mut found = &found[..];
         if let Some(units) = chunk.units() {
             shares.clear();
-            let of_unit = |unit: &Unit| SeenRule::share(found.split_off(..unit.n_keys).unwrap_or_default());
+            let of_unit = |unit: &Unit| {
+                let found = found.split_off(..unit.n_keys).unwrap_or_default();
+                unit.share(found.iter().filter(|&&found| found).count())
+            };
             shares.extend(units.iter().map(of_unit));
             is_new.clear();
             is_new.extend(shares.iter().map(|&share| !input.seen.is_seen(share)));

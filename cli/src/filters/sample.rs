@@ -50,8 +50,7 @@ impl Sample {
         distinct.tidy();
         let n_distinct = distinct.at_most() as u64;
         let drops = drops.map(|drops| drops / n_texts as f64);
-        let unit = if input.rule.paragraphs { "paragraph" } else { "line" };
-        Ok(Self { unit, n_bytes, n_texts, n_keys, n_distinct, drops })
+        Ok(Self { unit: input.record(), n_bytes, n_texts, n_keys, n_distinct, drops })
     }
 
     fn keys_per_gb(&self) -> u64 {

@@ -342,8 +342,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             }
             n => counted(n as u64, "file") + ", ",
         };
-        let record = if input.rule.paragraphs { "paragraph" } else { "line" };
-        say(fpr, &(files + &counted(n_lines, record)), n_lines, n_printed, drops, &now);
+        say(fpr, &(files + &counted(n_lines, input.record())), n_lines, n_printed, drops, &now);
     }
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }

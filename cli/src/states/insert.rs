@@ -86,7 +86,7 @@ impl Inserted {
                     [_] if has_one => usize::from(answers.next() == Some(false)),
                     keys => ask(filter, keys),
                 };
-                let share = n_found as f64 / keys.len().max(1) as f64;
+                let share = unit.share(n_found);
                 let is_seen = rule.is_seen(share);
                 if !has_one && !is_seen && !keys.is_empty() {
                     let (n_absent, fewest) = (keys.len() - n_found, rule.fewest(keys.len()));

@@ -6,14 +6,14 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
-use std::fs::{self, Metadata};
+use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf, absolute};
-use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
 
+use crate::files::nanoseconds;
 use crate::output::{CompleteFile, NewFile, io_error};
 
 pub struct Made {
@@ -32,7 +32,7 @@ pub struct Entry {
     input: PathBuf,
     /// In bytes, and nanoseconds since 1970.
     pub size: u64,
-    modified: Option<u64>,
+    modified: Option<i64>,
     /// Keys of the state that has its own.
     keys: u64,
 }
@@ -43,16 +43,14 @@ impl Entry {
         let failed = |error| io_error(input.display(), &error);
         let found = fs::metadata(input).map_err(failed)?;
         ensure!(found.is_file(), "{}: not a regular file (redirect the output instead)", input.display());
-        let modified = |found: &Metadata| {
-            found.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_nanos().try_into().ok()
-        };
+        let modified = found.modified().ok().and_then(nanoseconds);
         let [input, output] = [absolute(input).map_err(failed)?, absolute(output).map_err(failed)?];
         ensure!(
             input.to_str().and(output.to_str()).is_some(),
             "{}: its path is not UTF-8, as it must be to be listed (rename it)",
             input.display()
         );
-        Ok(Self { output, temporary: None, input, size: found.len(), modified: modified(&found), keys: 0 })
+        Ok(Self { output, temporary: None, input, size: found.len(), modified, keys: 0 })
     }
 
     fn to_json(&self) -> Value {
@@ -74,7 +72,7 @@ impl Entry {
             temporary: path("temporary"),
             input: path("input")?,
             size: object["size"].as_u64()?,
-            modified: object["modified"].as_u64(),
+            modified: object["modified"].as_i64(),
             keys: object["keys"].as_u64()?,
         })
     }

@@ -63,7 +63,6 @@ pub struct Writer {
     shards: VecDeque<Shard>,
     pub finished: Arc<Finished>,
     made: Made,
-    has_state: bool,
     /// When the state was saved, and in what time.
     saved: (Instant, Duration),
     /// Whose lines come now.
@@ -134,7 +133,6 @@ impl Writer {
         Ok(Self {
             shards,
             finished,
-            has_state: made.is_of_state(),
             made,
             saved: (Instant::now(), Duration::ZERO),
             current: 0,
@@ -167,16 +165,22 @@ impl Writer {
             self.current += 1;
         }
         let (end, duration) = self.saved;
-        let n_ended = self.steps.iter().filter(|step| matches!(step, Step::End)).count();
         // Until the next shard has ended, those before it wait.
-        let next = self.shards.get(n_ended).map_or(0, |shard| shard.entry.size / BYTES_PER_MILLISECOND);
-        if self.has_state && (is_last || end.elapsed() + Duration::from_millis(next) > 20 * duration) {
+        let next =
+            self.shards.get(self.n_ended()).map_or(0, |shard| shard.entry.size / BYTES_PER_MILLISECOND);
+        if self.made.is_of_state() && (is_last || end.elapsed() + Duration::from_millis(next) > 20 * duration)
+        {
             self.drain()?;
             let begin = Instant::now();
             self.commit(keys, save)?;
             self.saved = (Instant::now(), begin.elapsed());
         }
         Ok(())
+    }
+
+    /// How many of the shards have all of their steps.
+    fn n_ended(&self) -> usize {
+        self.steps.iter().filter(|step| matches!(step, Step::End)).count()
     }
 
     /// Gives the files that wait their names.
@@ -202,8 +206,7 @@ impl Writer {
     }
 
     fn end_block(&mut self, is_last: bool) -> Result<()> {
-        let n_ended = self.steps.iter().filter(|step| matches!(step, Step::End)).count();
-        let (lines, shard) = (mem::take(&mut self.lines), &self.shards[n_ended]);
+        let (lines, shard) = (mem::take(&mut self.lines), &self.shards[self.n_ended()]);
         // A compressed file without lines has a block too.
         if !lines.is_empty() || is_last && !self.has_block {
             let (done, written) = mpsc::sync_channel(1);
@@ -245,7 +248,7 @@ impl Writer {
             Step::End => {
                 lock(&self.finished.waiting).push((entry.clone(), file.complete()?));
                 self.shards.pop_front();
-                if !self.has_state {
+                if !self.made.is_of_state() {
                     self.commit(0, || Ok(()))?;
                 }
             }
