@@ -740,6 +740,9 @@ fn a_folder_goes_on_wherever_it_stopped() {
         .sh(format!("{unnamed}; cp old s; seq 99 | sed 's/.*/{{\"t\":&}}/' | $b dedup -q --json t --state s"))
         .success();
     is_whole();
+    // Or if their disk is missing in between.
+    place.sh(format!("{unnamed}; mv out away; {dedup} b 2>&1 | grep 'b: is gone' && mv away out")).success();
+    is_whole();
     // What is gone, or not in this copy of the state, is said.
     place.sh("mv out/b x").success();
     place.refuses_in_shell(

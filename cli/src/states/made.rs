@@ -114,10 +114,13 @@ impl Made {
         let mut entries = text.lines().enumerate().map(entry).collect::<Result<BTreeMap<_, _>>>()?;
         let mut has_changed = false;
         for Entry { output, temporary, keys: with, .. } in entries.values_mut() {
-            let Some(temporary) = temporary.take() else { continue };
+            // If neither is there, their disk may be missing now.
+            let Some(left) = temporary.take_if(|temporary| temporary.exists() || output.exists()) else {
+                continue;
+            };
             has_changed = true;
-            if temporary.exists() {
-                let left = CompleteFile::left(output, &temporary)?;
+            if left.exists() {
+                let left = CompleteFile::left(output, &left)?;
                 // Otherwise it is removed.
                 if *with <= keys {
                     left.rename()?;
@@ -151,7 +154,8 @@ impl Made {
             entry.keys <= keys,
             "{name}: is newer than this copy of the state (remove it to make it again)"
         );
-        let is_same = Entry { keys: entry.keys, ..asked.clone() } == *entry;
+        let Entry { temporary, keys, .. } = entry.clone();
+        let is_same = Entry { temporary, keys, ..asked.clone() } == *entry;
         let input = entry.input.display();
         ensure!(
             is_same,
