@@ -41,7 +41,7 @@ docs() {
     # The pages and what they link to, because mdbook would copy all files of the repository.
     mkdir "$folder"
     files=('*.md' '*.svg' docs/theme examples integrations/datafusion/ballista/src
-        bindings/{c/examples,c/include,java/bench,js/page,js/src})
+        bindings/{c/examples,c/include,cpp/include,java/bench,js/page,js/src})
     git ls-files -z "${files[@]}" | xargs -0 cp --parents -t "$folder"
     # mdbook wants them at the top, and links from there.
     cp docs/book.toml "$folder"
