@@ -1,5 +1,5 @@
 # LevelDB:
-## leveldb                     tests of the filter policy in the C++ LevelDB, also under sanitizers and valgrind
+## leveldb                     tests of the filter policies in the C++ LevelDB, also under sanitizers and valgrind
 leveldb() {
     leveldb_tools || { skip "LevelDB" "libleveldb-dev or a C++ compiler could not be installed"; return; }
     install valgrind valgrind || skip "tests under valgrind" "it could not be installed"
@@ -78,6 +78,6 @@ install_headers() {
 leveldb_build() {
     local compiler=(g++ -std=c++17)
     [[ $2 != *.c ]] || compiler=(gcc -std=c99)
-    "${compiler[@]}" -Wall -Wextra -Wpedantic -Werror "${@:3}" -I bindings/c/include "$2" -o "$1" \
+    "${compiler[@]}" -Wall -Wextra -Wpedantic -Werror "${@:3}" -I bindings/c/include -I bindings/cpp/include "$2" -o "$1" \
         "${CARGO_TARGET_DIR:-target}/capi/libbloomline.a" -lleveldb -lpthread -ldl -lm
 }

@@ -1,9 +1,10 @@
-// The filter policy in LevelDB itself: it loses no key whatever the database does with its tables, its filters save
-// reads, and damage on disk costs time, not keys.
+// The filter policies in LevelDB itself, the C package's and the C++ header's: they lose no key whatever the database
+// does with its tables, their filters save reads, and damage on disk costs time, not keys.
 //
 //   leveldb [KEYS]      100,000 by default
 #include <bloomline/bloomline.h>
 #include <bloomline/leveldb.h>
+#include <bloomline/leveldb.hpp>
 #include <leveldb/db.h>
 #include <leveldb/filter_policy.h>
 #include <leveldb/options.h>
@@ -18,6 +19,7 @@
 #include <sstream>
 #include <thread>
 
+#include "both_policies.h"
 #include "leveldb_support.h"
 
 namespace {
@@ -38,9 +40,7 @@ size_t keys = kAllKeys;
 using Policy = std::unique_ptr<const leveldb::FilterPolicy>;
 using Database = std::unique_ptr<leveldb::DB>;
 
-Policy bloomline_of(double bits_per_key) {
-  return std::make_unique<bloomline::LevelDBFilterPolicy>(bits_per_key);
-}
+Policy bloomline_of(double bits_per_key) { return std::make_unique<BothPolicies>(bits_per_key); }
 Policy built_in_of(int bits_per_key) { return Policy(leveldb::NewBloomFilterPolicy(bits_per_key)); }
 
 // Forwards to another policy, and counts the calls.
@@ -234,6 +234,7 @@ void appends_to_what_is_there() {
 }
 
 // A filter of several modules has one byte more after its blocks.
+template <class Either>
 void limits_modules() {
   const std::vector<std::string> many = new_keys(1000, 0);
   const std::vector<leveldb::Slice> slices(many.begin(), many.end());
@@ -242,12 +243,12 @@ void limits_modules() {
     policy.CreateFilter(slices.data(), 1000, &filter);
     return filter.size();
   };
-  CHECK(size(bloomline::LevelDBFilterPolicy(20)) % 64 == 2, "not several modules");
-  CHECK(size(bloomline::LevelDBFilterPolicy(20, 1)) % 64 == 1, "not one module");
+  CHECK(size(Either(20)) % 64 == 2, "not several modules");
+  CHECK(size(Either(20, 1)) % 64 == 1, "not one module");
   std::string message = "no exception";
   try {
-    bloomline::LevelDBFilterPolicy(20, 17);
-  } catch (const std::invalid_argument &error) {
+    Either(20, 17);
+  } catch (const std::exception &error) {
     message = error.what();
   }
   CHECK(message.find("not 17") != std::string::npos, message);
@@ -410,13 +411,16 @@ void change_of_policy(const std::function<Policy()> &first, const std::function<
 void policies_may_change() {
   change_of_policy([] { return built_in_of(10); }, [] { return bloomline_of(10); }, false);
   change_of_policy([] { return bloomline_of(10); }, [] { return built_in_of(10); }, false);
-  change_of_policy([] { return bloomline_of(6); }, [] { return bloomline_of(20); }, true);
+  // Each reads the other's filters.
+  change_of_policy([] { return std::make_unique<bloomline::LevelDBFilterPolicy>(6); },
+                   [] { return std::make_unique<bloomline::leveldb_filter_policy>(20); }, true);
 }
 
 // LevelDB does not verify the checksums of filters by default. What is visibly not a filter, by docs/format.md alone,
 // must then hide no key; nothing in other bytes shows of which keys they are a filter.
+template <class Either>
 void bytes_that_are_no_filter_hide_no_key() {
-  const bloomline::LevelDBFilterPolicy policy(10);
+  const Either policy(10);
   uint64_t unusable = 0;
   for (size_t length = 0; length <= 600; ++length) {
     for (int trailer = 0; trailer < (length == 0 ? 1 : 256); ++trailer) {
@@ -477,13 +481,23 @@ struct Test {
   void (*run)();
 };
 
+using C = bloomline::LevelDBFilterPolicy;
+using Cpp = bloomline::leveldb_filter_policy;
+
 #define TEST(function) {#function, function}
 constexpr Test kTests[] = {
-    TEST(appends_to_what_is_there), TEST(limits_modules),         TEST(survives_changes_and_compactions),
-    TEST(keeps_odd_keys),           TEST(serves_several_threads), TEST(serves_the_c_interface),
+    TEST(appends_to_what_is_there),
+    TEST(limits_modules<C>),
+    TEST(limits_modules<Cpp>),
+    TEST(survives_changes_and_compactions),
+    TEST(keeps_odd_keys),
+    TEST(serves_several_threads),
+    TEST(serves_the_c_interface),
     TEST(policies_may_change),
     TEST(takes_at_most_65_bytes_above_10_bits_per_key),
-    TEST(bytes_that_are_no_filter_hide_no_key), TEST(paranoid_checks_detect_damaged_lanes),
+    TEST(bytes_that_are_no_filter_hide_no_key<C>),
+    TEST(bytes_that_are_no_filter_hide_no_key<Cpp>),
+    TEST(paranoid_checks_detect_damaged_lanes),
 };
 
 }  // namespace
