@@ -14,12 +14,12 @@ use bloomline_comparison::results::{
     Table, size, size_text,
 };
 use bloomline_comparison::{
+    cpp,
     filter::{Filter, branchless},
     keys::{Keys, SHAPES},
     machine::Machine,
     queries::{self, Queries},
     race::{race, time_once, time_repeatedly},
-    rocksdb,
 };
 use clap::Parser;
 
@@ -86,8 +86,8 @@ fn main() -> Result<()> {
     let results = Results { machine, columns: Vec::new() };
     let mut bench = Bench { arguments, results };
 
-    if let Some(reason) = rocksdb::WITHOUT {
-        println!("Without RocksDB, because {reason}.");
+    if let Some(names) = cpp::WITHOUT {
+        println!("Without {names}.");
     }
     for size_bytes in sizes {
         if [SMALL_SIZE, MIDDLE_SIZE].contains(&size_bytes) {
@@ -278,19 +278,37 @@ impl Bench {
             let (bytes, view) = (&*bytes, &BloomView::from_compact(&bytes)?);
             // Opaque, so that nothing is done once before the loop.
             let opened = |hash| BloomView::compact_contains_hash(black_box(bytes), hash).unwrap_or(true);
-            let count = |is_opened, hashes: &[u64]| match is_opened {
+            let ours = |is_opened, hashes: &[u64]| match is_opened {
                 true => branchless(hashes, opened),
                 false => branchless(hashes, |hash| black_box(view).contains_hash(hash)),
             };
-            ensure!(count(true, &keys) == n && count(false, &keys) == n, "a filter of {name} lost some");
+            type Count<'a> = Box<dyn Fn(bool, &[u64]) -> usize + 'a>;
+            let mut counts: Vec<(&str, Count)> = vec![(OPENED, Box::new(ours))];
+            counts.extend(cpp::OPENED.iter().map(|&(name, [opened, kept])| -> (_, Count) {
+                (
+                    name,
+                    Box::new(|is_opened, hashes| {
+                        cpp::count_in(if is_opened { *opened } else { *kept }, bytes, hashes)
+                    }),
+                )
+            }));
             let mut hashes = Queries::of_hashes(queries::absent, QUERIES);
-            let both = &mut [("opened", true), ("kept", false)];
-            let column = race(OPENED, name, both, self.rounds(5 * IN_CACHE), |&mut is_opened| {
-                time_repeatedly(&mut hashes, |hashes| _ = black_box(count(is_opened, hashes)))
-            });
-            // The least times, because a busy machine slows most rounds.
-            let [opened, kept] = [0, 1].map(|i| column.values[i].1.iter().copied().fold(f64::MAX, f64::min));
-            self.keep(OPENED, name, std::iter::once((OPENED.to_owned(), opened / kept)));
+            let mut ratios = Vec::new();
+            for (of, count) in counts {
+                ensure!(
+                    count(true, &keys) == n && count(false, &keys) == n,
+                    "{of}: a filter of {name} lost some"
+                );
+                let both = &mut [("opened", true), ("kept", false)];
+                let column = race(OPENED, name, both, self.rounds(5 * IN_CACHE), |&mut is_opened| {
+                    time_repeatedly(&mut hashes, |hashes| _ = black_box(count(is_opened, hashes)))
+                });
+                // The least times, because a busy machine slows most rounds.
+                let [opened, kept] =
+                    [0, 1].map(|i| column.values[i].1.iter().copied().fold(f64::MAX, f64::min));
+                ratios.push((of.to_owned(), opened / kept));
+            }
+            self.keep(OPENED, name, ratios.into_iter());
         }
         self.results.table(OPENED).print();
         Ok(())

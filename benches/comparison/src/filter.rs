@@ -157,7 +157,7 @@ impl Filter for Batch {
 
 #[derive(Clone)]
 #[repr(align(64))]
-pub struct Line(pub [u64; 8]);
+struct Line([u64; 8]);
 
 /// The least work of a filter with one cache line per lookup. Reads eight bytes of each hash's line and does nothing
 /// with them.

@@ -2,10 +2,10 @@
 
 use bloomline::{BloomFilter, Kernel, Sizing, mix, sizing};
 
+use crate::cpp::{self, Cpp};
+pub use crate::cpp::{HEADER, HEADER_ANY, ROCKSDB, ROCKSDB_DEBIAN};
 use crate::filter::{Baseline, Batch, Call, Filter, Xorf};
 use crate::queries;
-use crate::rocksdb::{self, RocksDb};
-pub use crate::rocksdb::{ROCKSDB, ROCKSDB_DEBIAN};
 
 /// Bits per key where nothing else is said.
 pub const BITS_PER_KEY: usize = 10;
@@ -21,7 +21,7 @@ pub const FASTBLOOM: &str = "fastbloom";
 pub const XORF: &str = "xorf BinaryFuse8";
 
 /// The contenders that hash keys and are timed with it.
-pub const HASH_KEYS: [&str; 5] = [BLOOMLINE, AVX2, ROCKSDB, ROCKSDB_DEBIAN, FASTBLOOM];
+pub const HASH_KEYS: [&str; 7] = [BLOOMLINE, AVX2, HEADER, HEADER_ANY, ROCKSDB, ROCKSDB_DEBIAN, FASTBLOOM];
 /// The contenders whose inserts are not timed, because keys cannot be inserted one by one, or as by another contender.
 pub const WITHOUT_INSERTS: [&str; 3] = [BASELINE, CALL, XORF];
 
@@ -79,9 +79,8 @@ pub fn contenders(
         Box::new(BloomFilter::with_blocks(size_bytes / 64, k).expect("enough memory"))
     });
     add(BLOOMLINE_BATCH, &|| Box::new(Batch(bloomline())));
-    for &build in rocksdb::BUILDS {
-        let k = k.unwrap_or_else(|| build.probes_for(bits_per_key));
-        add(build.name, &|| Box::new(RocksDb::new(build, size_bytes, k)));
+    for &(name, functions) in cpp::CONTENDERS.iter().copied().flatten() {
+        add(name, &|| Box::new(Cpp::new(functions, size_bytes, bits_per_key, k)));
     }
     add(SBBF, &|| Box::new(sbbf_rs_safe::Filter::new(8, size_bytes)));
     add(FASTBLOOM, &|| {
