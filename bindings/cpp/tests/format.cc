@@ -318,6 +318,48 @@ void check_local_buffer(uint64_t hash) {
   }
 }
 
+#if defined(BLOOMLINE_ASSEMBLY)
+// Callers that are compiled for newer CPUs than this build keep eight values in vector registers, whole, while the
+// assembly of inserts and lookups runs.
+#define KEEPS_REGISTERS(name, cpu, n_bytes) \
+  __attribute__((noinline, target(cpu))) uint64_t name(filter &keys, const std::string &compact, uint64_t x) { \
+    typedef uint64_t vector __attribute__((vector_size(n_bytes))); \
+    const vector one = vector{} + 1; \
+    vector a = one * x, b = a + x, c = b + x, d = c + x, e = d + x, f = e + x, g = f + x, h = g + x; \
+    uint64_t sum = 0; \
+    for (int i = 0; i < 20; ++i) { \
+      sum = 2 * sum + keys.insert_hash(x += 0x9e3779b97f4a7c15); \
+      sum = 2 * sum + keys.contains_hash(~x) + filter_view::compact_contains_hash(compact, x); \
+      a ^= h + one, b ^= a + one, c ^= b + one, d ^= c + one, e ^= d + one, f ^= e + one, g ^= f + one, h ^= g + one; \
+    } \
+    const vector all = a + 3 * b + 5 * c + 7 * d + 9 * e + 11 * f + 13 * g + 15 * h; \
+    for (unsigned i = 0; i < n_bytes / 8; ++i) sum = 31 * sum + all[i]; \
+    return sum; \
+  }
+KEEPS_REGISTERS(keeps_xmm, "sse4.2", 16)
+KEEPS_REGISTERS(keeps_ymm, "avx2", 32)
+KEEPS_REGISTERS(keeps_zmm, "avx512f", 64)
+
+void check_registers(uint64_t seed) {
+  test_case = "registers";
+  filter full = *filter::with_sizing(*sizing::of(100, 5));
+  for (int i = 0; i < 5000; ++i) full.insert(i);
+  const std::string compact = full.to_compact();
+  for (const unsigned k : {6u, 11u}) {
+    const auto run = [&](auto keeps) {
+      filter keys = *filter::with_sizing(*sizing::of(3, k));
+      return keeps(keys, compact, seed);
+    };
+    const auto same = [&](auto keeps) { CHECK(run(keeps) == portable_of([&] { return run(keeps); })); };
+    same(keeps_xmm);
+    if (__builtin_cpu_supports("avx2")) same(keeps_ymm);
+    if (__builtin_cpu_supports("avx512f")) same(keeps_zmm);
+  }
+}
+#else
+void check_registers(uint64_t) {}
+#endif
+
 }  // namespace
 
 int main(int argc, char **argv) {
@@ -329,6 +371,7 @@ int main(int argc, char **argv) {
     masks(), blocks(), files(), damaged();
     check_local_buffer<17>(seed), check_local_buffer<41>(seed);
     check_local_buffer<65>(seed), check_local_buffer<641>(seed);
+    check_registers(seed);
     every_length_of_short_filters_and_batches(Random{seed});
     for (uint64_t i = 0; i < n_filters; ++i) {
       test_case = "filter of seed " + std::to_string(seed + i);
