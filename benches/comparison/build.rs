@@ -6,12 +6,15 @@ use std::path::Path;
 const NATIVE: &str = "-march=native";
 
 fn main() {
-    println!("cargo::rustc-check-cfg=cfg(rocksdb, boost, header)");
+    println!("cargo::rustc-check-cfg=cfg(rocksdb, boost, header, capi)");
     println!("cargo::rerun-if-changed=src");
     let mut without = Vec::new();
-    for (name, compile) in
-        [("rocksdb", rocksdb as fn() -> Result<(), String>), ("boost", boost), ("header", header)]
-    {
+    for (name, compile) in [
+        ("rocksdb", rocksdb as fn() -> Result<(), String>),
+        ("boost", boost),
+        ("header", header),
+        ("capi", capi),
+    ] {
         match compile() {
             Ok(()) => println!("cargo::rustc-cfg={name}"),
             Err(reason) => without.push(format!("{name}, because {}", reason.replace('\n', " "))),
@@ -72,6 +75,14 @@ fn header() -> Result<(), String> {
         compiler.file("src/header.cc").try_compile(name).map_err(|error| error.to_string())?;
     }
     Ok(())
+}
+
+/// bloomline's C library.
+fn capi() -> Result<(), String> {
+    let library = source("../../target/capi/static", "bloomline.o", "make -C bindings/c")?;
+    let mut compiler = compiler(3, "capi", Path::new("../../bindings/c/include"));
+    compiler.define("OPENED", "capi_opened").file("src/capi.cc").object(library.join("bloomline.o"));
+    compiler.try_compile("capi").map_err(|error| error.to_string())
 }
 
 /// The folder, if it has the file. Otherwise an error says how to get it.

@@ -13,6 +13,8 @@ pub const ROCKSDB_DEBIAN: &str = "RocksDB (Debian)";
 pub const HEADER: &str = "C++ header";
 /// Built for every CPU of the architecture, so it chooses the kernel at run time.
 pub const HEADER_ANY: &str = "C++ header, any CPU";
+/// bloomline's C library.
+pub const C_LIBRARY: &str = "C library";
 
 /// What is not measured, and why.
 pub const WITHOUT: Option<&str> = option_env!("WITHOUT_CPP");
@@ -43,8 +45,10 @@ unsafe extern "C" {
     safe static boost_native: [Functions; 2];
     safe static header_native: [Functions; 3];
     safe static header_any: [Functions; 3];
+    safe static capi: [Functions; 2];
     safe static header_native_opened: [InBytes; 2];
     safe static header_any_opened: [InBytes; 2];
+    safe static capi_opened: [InBytes; 2];
 }
 
 /// The contenders that were compiled, of each source.
@@ -62,14 +66,18 @@ pub static CONTENDERS: &[&[(&str, &Functions)]] = &[
         ("C++ header, any CPU, by a call", &header_any[1]),
         ("C++ header, any CPU, batch", &header_any[2]),
     ],
+    #[cfg(capi)]
+    &[(C_LIBRARY, &capi[0]), ("C library, batch", &capi[1])],
 ];
 
-/// The builds of the header, each with loops over lookups in bytes that are opened for each, and that are kept open.
+/// The builds of the header, and the C library, each with loops over lookups in bytes that are opened for each, and that are kept open.
 pub static OPENED: &[(&str, &[InBytes; 2])] = &[
     #[cfg(header)]
     (HEADER, &header_native_opened),
     #[cfg(header)]
     (HEADER_ANY, &header_any_opened),
+    #[cfg(capi)]
+    (C_LIBRARY, &capi_opened),
 ];
 
 /// The number of hashes found in a compact filter.

@@ -3,7 +3,7 @@
 use bloomline::{BloomFilter, Kernel, Sizing, mix, sizing};
 
 use crate::cpp::{self, Cpp};
-pub use crate::cpp::{HEADER, HEADER_ANY, ROCKSDB, ROCKSDB_DEBIAN};
+pub use crate::cpp::{C_LIBRARY, HEADER, HEADER_ANY, ROCKSDB, ROCKSDB_DEBIAN};
 use crate::filter::{Baseline, Batch, Call, Filter, Xorf};
 use crate::queries;
 
@@ -21,7 +21,8 @@ pub const FASTBLOOM: &str = "fastbloom";
 pub const XORF: &str = "xorf BinaryFuse8";
 
 /// The contenders that hash keys and are timed with it.
-pub const HASH_KEYS: [&str; 7] = [BLOOMLINE, AVX2, HEADER, HEADER_ANY, ROCKSDB, ROCKSDB_DEBIAN, FASTBLOOM];
+pub const HASH_KEYS: [&str; 8] =
+    [BLOOMLINE, AVX2, HEADER, HEADER_ANY, C_LIBRARY, ROCKSDB, ROCKSDB_DEBIAN, FASTBLOOM];
 /// The contenders whose inserts are not timed, because keys cannot be inserted one by one, or as by another contender.
 pub const WITHOUT_INSERTS: [&str; 3] = [BASELINE, CALL, XORF];
 
