@@ -63,6 +63,16 @@ proptest! {
         prop_assert!(files.keys().enumerate().all(|(i, name)| footer.name(i) == Some(name)));
         let last = IndexFooter::read_len(&bytes[bytes.len() - 64..]).unwrap() as usize;
         let elsewhere = IndexFooter::read(&bytes[bytes.len() - last..]).unwrap();
+        let range = elsewhere.versions_range();
+        prop_assert_eq!(range.end as usize, bytes.len() - last);
+        let mut stored = bytes[range.start as usize..range.end as usize].to_vec();
+        let versions = elsewhere.versions(&stored).unwrap();
+        prop_assert!(versions.into_iter().eq((0..files.len()).map(version)));
+        if let Some(byte) = stored.first_mut() {
+            *byte ^= 1;
+            prop_assert_eq!(elsewhere.versions(&stored).unwrap_err().kind(), ErrorKind::Damaged);
+            prop_assert!(elsewhere.versions(&stored[1..]).is_err());
+        }
         let (mut found, mut in_ranges) = (SlotBitmap::new(), SlotBitmap::new());
         let present = files.values().flat_map(|keys| keys.iter().copied().take(5));
         for key in present.chain(absent) {

@@ -322,6 +322,35 @@ impl IndexFooter {
         })
     }
 
+    /// The bytes that [`versions`](Self::versions) needs, counted from the start of the index. They lie just before
+    /// those of [`read`](Self::read), so read both at once.
+    pub fn versions_range(&self) -> Range<u64> {
+        let start = self.banks.last().map_or(0, |bank| bank.start + bank.body_len());
+        start..start + (self.files() * FILE_BYTES) as u64
+    }
+
+    /// The version of each file, in the bytes of [`versions_range`](Self::versions_range), after comparing them with
+    /// their checksum.
+    ///
+    /// # Errors
+    ///
+    /// If bytes are missing or damaged, or memory for the versions cannot be allocated.
+    pub fn versions(&self, bytes: &[u8]) -> Result<Vec<FileVersion>, Error> {
+        if bytes.len() != self.files() * FILE_BYTES {
+            let text = "the versions of the files have {} bytes, not {}: pass those of the range, no more and no fewer";
+            return Err(Error::argument(text, [self.files() * FILE_BYTES, bytes.len()].map(|n| n as u64)));
+        }
+        self.verify_files(bytes)?;
+        let mut versions = Vec::new();
+        reserve(&mut versions, self.files())?;
+        let (files, _) = bytes.as_chunks::<FILE_BYTES>();
+        versions.extend(files.iter().map(|file| {
+            let (words, _) = file.as_chunks();
+            FileVersion::from_fields([0, 1, 2, 3].map(|word: usize| u64::from_le_bytes(words[word])))
+        }));
+        Ok(versions)
+    }
+
     /// Number of files. They are numbered in the order of their names' bytes.
     pub fn files(&self) -> usize {
         self.names.len()

@@ -70,7 +70,7 @@ impl<'a> IndexView<'a> {
             return Err(Error::damaged(text, [needed, found as u64]));
         }
         let view = Self { bytes, footer, verified: false };
-        let files = view.part(view.files_start(), view.footer.files() * FILE_BYTES);
+        let files = view.part(view.footer.versions_range().start, view.footer.files() * FILE_BYTES);
         view.footer.verify_files(files)?;
         Ok(view)
     }
@@ -167,13 +167,9 @@ impl<'a> IndexView<'a> {
         self.part(bank.start, bank.body_len() as usize)
     }
 
-    fn files_start(&self) -> u64 {
-        self.footer.banks.last().map_or(0, |bank| bank.start + bank.body_len())
-    }
-
     fn stored(&self, file: usize) -> Option<[u64; FILE_BYTES / 8]> {
         let in_files = (file < self.footer.files()).then(|| (file * FILE_BYTES) as u64)?;
-        let (words, _) = self.part(self.files_start() + in_files, FILE_BYTES).as_chunks();
+        let (words, _) = self.part(self.footer.versions_range().start + in_files, FILE_BYTES).as_chunks();
         Some(words.first_chunk::<{ FILE_BYTES / 8 }>()?.map(u64::from_le_bytes))
     }
 
