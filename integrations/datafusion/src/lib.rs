@@ -55,6 +55,8 @@ mod registered;
 mod row_keys;
 #[cfg(feature = "join-filters")]
 mod snapshot;
+#[cfg(feature = "join-filters")]
+mod stored_keys;
 
 use std::sync::Arc;
 

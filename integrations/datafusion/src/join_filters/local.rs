@@ -25,7 +25,7 @@ use super::options::JoinFilterOptions;
 use super::probe::{JoinFilterExec, Keys, Settings};
 use super::tap::{JoinFilterTapExec, Link};
 use super::trace::{Join, candidates, descend, scan};
-use crate::row_keys::stored_type;
+use crate::stored_keys::stored_type;
 
 /// A join gets a filter if it has so many rows for each key, because the filter may drop nothing. A key costs about as
 /// much as three rows.

@@ -27,7 +27,7 @@ use super::filter::Plan;
 use super::options::JoinFilterOptions;
 use super::probe::{JoinFilterExec, Keys, Settings};
 use super::trace::{Join, candidates, descend, reads_one_table};
-use crate::row_keys::stored_type;
+use crate::stored_keys::stored_type;
 
 /// What a row costs in nanoseconds of one core, measured with TPC-H on an AMD EPYC (Zen 4). A row is scanned, hashed or
 /// looked up, and shuffled and joined. Each of its bytes adds to the cost of shuffling it.
