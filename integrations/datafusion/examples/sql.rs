@@ -12,12 +12,15 @@ async fn main() -> Result<()> {
         Some(file) => std::fs::read_to_string(file)?,
         None => readme
             .split("```")
-            .find_map(|block| block.strip_prefix("sql"))
-            .expect("a block of SQL")
+            .filter_map(|block| block.strip_prefix("sql"))
+            .find(|block| block.contains("bloom_filter("))
+            .expect("a block of SQL with a filter")
             .to_owned(),
     };
     let mut context = SessionContext::new_with_state(state());
     register_all(&mut context)?;
+    #[cfg(feature = "file-index")]
+    bloomline_datafusion::register_file_index(&context);
     for statement in sql.split(';').map(str::trim).filter(|statement| !statement.is_empty()) {
         println!("{statement};");
         context.sql(statement).await?.show().await?;

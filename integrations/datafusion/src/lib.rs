@@ -44,6 +44,8 @@
 mod aggregates;
 mod arguments;
 mod contains;
+#[cfg(feature = "file-index")]
+mod file_index;
 mod filters;
 mod inspect;
 #[cfg(feature = "join-filters")]
@@ -55,7 +57,7 @@ mod registered;
 mod row_keys;
 #[cfg(feature = "join-filters")]
 mod snapshot;
-#[cfg(feature = "join-filters")]
+#[cfg(any(feature = "file-index", feature = "join-filters"))]
 mod stored_keys;
 
 use std::sync::Arc;
@@ -65,6 +67,10 @@ use datafusion_common::{Result, plan_err};
 use datafusion_expr::registry::FunctionRegistry;
 use datafusion_expr::{AggregateUDF, ScalarUDF};
 
+#[cfg(feature = "file-index")]
+pub use file_index::{
+    FileIndexBuilder, FileIndexReport, IndexedTable, Others, attach_index, register_file_index,
+};
 #[cfg(feature = "join-filters")]
 pub use join_filters::{
     BloomlineOptions, JoinFilterBuildExec, JoinFilterCodec, JoinFilterExec, JoinFilterOptions,

@@ -2,6 +2,10 @@
 
 mod common;
 mod damage;
+#[cfg(feature = "file-index")]
+mod file_index;
+#[cfg(feature = "file-index")]
+mod file_index_random;
 mod golden;
 #[cfg(feature = "join-filters")]
 mod join_filters;
