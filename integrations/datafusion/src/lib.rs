@@ -69,7 +69,8 @@ use datafusion_expr::{AggregateUDF, ScalarUDF};
 
 #[cfg(feature = "file-index")]
 pub use file_index::{
-    FileIndexBuilder, FileIndexReport, IndexedTable, Others, attach_index, register_file_index,
+    FileIndexBuilder, FileIndexCodec, FileIndexReport, IndexedTable, Others, attach_index,
+    register_file_index,
 };
 #[cfg(feature = "join-filters")]
 pub use join_filters::{

@@ -5,6 +5,8 @@ mod damage;
 #[cfg(feature = "file-index")]
 mod file_index;
 #[cfg(feature = "file-index")]
+mod file_index_codec;
+#[cfg(feature = "file-index")]
 mod file_index_random;
 mod golden;
 #[cfg(feature = "join-filters")]

@@ -1,7 +1,8 @@
 //! Bloomline's SQL functions on a Ballista cluster. One program is scheduler, executor and client.
 //!
 //! All three need the functions under the same names, because plans carry only names. The client and the scheduler plan
-//! with the functions, and the executors run them. The operators of joins that filter themselves need a codec.
+//! with the functions, and the executors run them. The operators of joins that filter themselves need a codec, and so do
+//! tables with an index.
 
 mod executor;
 mod filters;
@@ -11,8 +12,8 @@ mod scheduler;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use ballista_core::serde::BallistaPhysicalExtensionCodec;
-use bloomline_datafusion::JoinFilterCodec;
+use ballista_core::serde::{BallistaLogicalExtensionCodec, BallistaPhysicalExtensionCodec};
+use bloomline_datafusion::{FileIndexCodec, JoinFilterCodec};
 use clap::Parser;
 use datafusion_proto::physical_plan::ComposedPhysicalExtensionCodec;
 
@@ -47,6 +48,11 @@ fn main() -> anyhow::Result<()> {
 fn codec() -> Arc<ComposedPhysicalExtensionCodec> {
     let ballista = Arc::new(BallistaPhysicalExtensionCodec::default());
     Arc::new(ComposedPhysicalExtensionCodec::new(vec![ballista, Arc::new(JoinFilterCodec)]))
+}
+
+/// What encodes tables with an index, on clients and on the scheduler.
+fn logical_codec() -> Arc<FileIndexCodec> {
+    Arc::new(FileIndexCodec::new(Arc::new(BallistaLogicalExtensionCodec::default())))
 }
 
 /// Prints the log, because Ballista reports lost executors and failed tasks only there.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use ballista::prelude::{SessionConfigExt, SessionContextExt};
-use bloomline_datafusion::BloomlineOptions;
+use bloomline_datafusion::{BloomlineOptions, attach_index};
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
@@ -26,6 +26,9 @@ pub struct Arguments {
     /// Parquet file, or folder of Parquet files, that the query reads as a table. All executors must reach it
     #[arg(long, value_name = "NAME=PATH", value_parser = pair)]
     table: Vec<(String, String)>,
+    /// Index over the files of a table. This client and the scheduler must reach it
+    #[arg(long, value_name = "TABLE=INDEX", value_parser = pair)]
+    index: Vec<(String, String)>,
     /// File, such as a filter, that the query reads as the parameter $NAME
     #[arg(long, value_name = "NAME=FILE", value_parser = pair)]
     param: Vec<(String, String)>,
@@ -40,7 +43,9 @@ pub struct Arguments {
 }
 
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
-    let mut config = SessionConfig::new_with_ballista().with_option_extension(BloomlineOptions::default());
+    let mut config = SessionConfig::new_with_ballista()
+        .with_option_extension(BloomlineOptions::default())
+        .with_ballista_logical_extension_codec(crate::logical_codec());
     for (key, value) in &arguments.set {
         config.options_mut().set(key, value)?;
     }
@@ -51,6 +56,9 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     arguments.filters.read()?.register(&context, "the client")?;
     for (name, path) in &arguments.table {
         context.register_parquet(name, path, ParquetReadOptions::default()).await?;
+    }
+    for (table, index) in &arguments.index {
+        attach_index(&context, table, index).await?;
     }
 
     let mut parameters = Vec::new();

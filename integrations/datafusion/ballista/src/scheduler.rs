@@ -54,6 +54,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         override_config_producer: Some(Arc::new(|| {
             SessionConfig::new_with_ballista().with_option_extension(BloomlineOptions::default())
         })),
+        override_logical_codec: Some(crate::logical_codec()),
         override_physical_codec: Some(crate::codec()),
         override_session_builder: Some(Arc::new(move |config| session(config, &filters))),
         ..SchedulerConfig::default()

@@ -4,15 +4,17 @@
 mod processes;
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
+use ballista::prelude::SessionContextExt;
 use bloomline::BloomFilter;
-use datafusion::prelude::SessionContext;
+use bloomline_datafusion::FileIndexBuilder;
+use datafusion::prelude::{ParquetReadOptions, SessionContext};
 use processes::{Process, Processes, path, program};
 use tempfile::TempDir;
 
@@ -320,6 +322,57 @@ fn joins_filter_themselves() {
         dropped.starts_with("39.3") || dropped.starts_with("39.4") || dropped.starts_with("39.5"),
         "{metrics}"
     );
+}
+
+/// The scheduler asks the index. That executors open one file shows in that the others cannot be read.
+#[test]
+fn an_index_opens_the_file_of_a_key() {
+    let cluster = Cluster::start();
+    // Files count as unchanged by their sizes and times, once they are some seconds old.
+    let time = SystemTime::now() - Duration::from_secs(60);
+    let write = |file: &Path, bytes: &[u8]| {
+        fs::write(file, bytes).expect("a file");
+        File::options().append(true).open(file).and_then(|file| file.set_modified(time)).expect("its time");
+    };
+    let probe = cluster.folder().join("probe");
+    let files: Vec<_> = (0..FILES)
+        .flat_map(|file| fs::read_dir(probe.join(format!("file={file}"))).expect("a folder"))
+        .map(|file| file.expect("a file").path())
+        .collect();
+    files.iter().for_each(|file| write(file, &fs::read(file).expect("a file")));
+    let index = cluster.folder().join("probe.index");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let report = runtime.block_on(async {
+        let context = SessionContext::remote(&format!("df://localhost:{}", cluster.processes.port)).await?;
+        context.register_parquet("probe", path(&probe), ParquetReadOptions::default()).await?;
+        FileIndexBuilder::new(["url"]).build(&context, "probe", path(&index)).await
+    });
+    assert_eq!(report.expect("an index").files, FILES);
+
+    let argument = &*format!("--index=probe={}", path(&index));
+    let row = 100;
+    let query = &*format!("SELECT id FROM probe WHERE url = '{}'", url(row * STEP));
+    let good = fs::read(&index).expect("the index");
+    let (filters, end) = good.split_at(good.len() / 2);
+    let damaged: Vec<_> = filters.iter().map(|byte| !byte).chain(end.iter().copied()).collect();
+    fs::write(&index, damaged).expect("the index");
+    assert_eq!(numbers(cluster.run(&[argument, query])), [row].into());
+    assert!(cluster.log("scheduler").contains("cannot be asked, so all files are read"), "it was asked");
+    fs::write(&index, good).expect("the index");
+
+    for file in &files[1..] {
+        let mut bytes = fs::read(file).expect("a file");
+        bytes[4..1000].fill(0xff);
+        write(file, &bytes);
+    }
+    cluster.fails(&[query]);
+    assert_eq!(numbers(cluster.run(&[argument, query])), [row].into());
+    let absent = "SELECT id FROM probe WHERE url = 'absent'";
+    assert_eq!(numbers(cluster.run(&[argument, absent])), [].into());
+    let join = &*format!("{JOIN} AND probe.url = '{}'", url(row * STEP));
+    assert_eq!(numbers(cluster.run(&[&SHUFFLED, &[argument, join][..]].concat())), [row].into());
+    let plan = cluster.run(&[argument, &format!("EXPLAIN {query}")]).concat().join("\n");
+    assert!(plan.contains("index: 1 of 8 files"), "{plan}");
 }
 
 /// Whatever is lost, the query returns all rows or none.

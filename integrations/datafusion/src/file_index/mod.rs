@@ -3,6 +3,7 @@
 mod asked;
 mod builder;
 mod catalog;
+mod codec;
 mod column_scan;
 mod columns;
 mod index_file;
@@ -15,5 +16,6 @@ mod watch;
 
 pub use builder::{FileIndexBuilder, FileIndexReport, Others};
 pub use catalog::attach_index;
+pub use codec::FileIndexCodec;
 pub use sql::register_file_index;
 pub use table::IndexedTable;
