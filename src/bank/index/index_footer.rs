@@ -83,10 +83,13 @@ impl FileVersion {
         [self.size, modified, changed, self.inode.unwrap_or(0)]
     }
 
-    pub(super) fn from_fields([size, modified, changed, inode]: [u64; 4]) -> Self {
-        let [modified, changed] =
-            [modified, changed].map(|time| Some(time as i64).filter(|&time| time != UNKNOWN_TIME));
-        Self { size, modified, changed, inode: Some(inode).filter(|&inode| inode != 0) }
+    /// From what is stored of a file, and its number of distinct keys.
+    pub(super) fn from_stored(file: &[u8; FILE_BYTES]) -> (Self, u64) {
+        let (words, _) = file.as_chunks();
+        let word = |i: usize| u64::from_le_bytes(words[i]);
+        let [modified, changed] = [1, 2].map(|i| Some(word(i) as i64).filter(|&time| time != UNKNOWN_TIME));
+        let inode = Some(word(3)).filter(|&inode| inode != 0);
+        (Self { size: word(0), modified, changed, inode }, word(4))
     }
 }
 
@@ -344,10 +347,7 @@ impl IndexFooter {
         let mut versions = Vec::new();
         reserve(&mut versions, self.files())?;
         let (files, _) = bytes.as_chunks::<FILE_BYTES>();
-        versions.extend(files.iter().map(|file| {
-            let (words, _) = file.as_chunks();
-            FileVersion::from_fields([0, 1, 2, 3].map(|word: usize| u64::from_le_bytes(words[word])))
-        }));
+        versions.extend(files.iter().map(|file| FileVersion::from_stored(file).0));
         Ok(versions)
     }
 

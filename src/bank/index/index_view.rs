@@ -123,13 +123,12 @@ impl<'a> IndexView<'a> {
 
     /// The version of a file, or `None` if there is no such file.
     pub fn version(&self, file: usize) -> Option<FileVersion> {
-        let [version @ .., _] = self.stored(file)?;
-        Some(FileVersion::from_fields(version))
+        self.stored(file).map(|(version, _)| version)
     }
 
     /// Number of distinct keys of a file, if known. `None` if there is no such file, or if it could not be read.
     pub fn known_keys(&self, file: usize) -> Option<u64> {
-        let [.., keys] = self.stored(file)?;
+        let (_, keys) = self.stored(file)?;
         Some(keys).filter(|&keys| keys != UNKNOWN_KEYS)
     }
 
@@ -167,10 +166,10 @@ impl<'a> IndexView<'a> {
         self.part(bank.start, bank.body_len() as usize)
     }
 
-    fn stored(&self, file: usize) -> Option<[u64; FILE_BYTES / 8]> {
+    fn stored(&self, file: usize) -> Option<(FileVersion, u64)> {
         let in_files = (file < self.footer.files()).then(|| (file * FILE_BYTES) as u64)?;
-        let (words, _) = self.part(self.footer.versions_range().start + in_files, FILE_BYTES).as_chunks();
-        Some(words.first_chunk::<{ FILE_BYTES / 8 }>()?.map(u64::from_le_bytes))
+        let stored = self.part(self.footer.versions_range().start + in_files, FILE_BYTES);
+        stored.first_chunk().map(FileVersion::from_stored)
     }
 
     fn part(&self, start: u64, len: usize) -> &'a [u8] {
