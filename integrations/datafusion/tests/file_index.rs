@@ -324,6 +324,13 @@ async fn errors_say_what_to_do() {
     rows(&logs.context, "CREATE TABLE memory AS VALUES (1)").await.unwrap();
     let found = attach_index(&logs.context, "memory", &logs.index()).await.unwrap_err().to_string();
     assert!(found.contains("only tables of files can have an index (CREATE EXTERNAL TABLE)"), "{found}");
+    for (index, why) in [
+        (logs.index() + "x", "No such file"),
+        (logs.folder.path().join("logs/1.parquet").display().to_string(), "not a filter"),
+    ] {
+        let found = attach_index(&logs.context, "logs", &index).await.unwrap_err().to_string();
+        assert!(found.contains(&format!("{index} cannot be opened: ")) && found.contains(why), "{found}");
+    }
     for call in ["bloom_index()", "bloom_index('logs')", "bloom_index('logs', 7)"] {
         let found = rows(&logs.context, &format!("SELECT * FROM {call}")).await.unwrap_err().to_string();
         assert!(found.contains("write bloom_index('TABLE', 'INDEX', 'COLUMN', …)"), "{found}");

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
+use std::error::Error;
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -204,7 +205,11 @@ impl IndexFile {
 
     /// Opens the index, and checks that it is of columns of these files. Returns its number of files and of bytes.
     pub async fn check(&self, runtime: &RuntimeEnv, files: &Files) -> Result<(usize, u64)> {
-        let opened = self.open(&*self.store(runtime)?).await?;
+        let opened = self.open(&*self.store(runtime)?).await.or_else(|error| {
+            exec_err!(
+                "file index: {self} cannot be opened: {error} (to make it, name its columns, as in bloom_index('logs', 'logs.index', 'id'))"
+            )
+        })?;
         opened.columns.check(files)?;
         Ok((opened.footer.files(), opened.object.size))
     }
@@ -257,6 +262,6 @@ async fn get(store: &dyn ObjectStore, object: &ObjectMeta, range: Range<u64>) ->
     Ok(store.get_opts(&object.location, options).await?.bytes().await?.into())
 }
 
-pub fn external(error: bloomline::Error) -> DataFusionError {
+pub fn external(error: impl Error + Send + Sync + 'static) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
