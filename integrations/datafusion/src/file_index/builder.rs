@@ -64,8 +64,8 @@ pub struct FileIndexBuilder {
 }
 
 impl FileIndexBuilder {
-    /// An index of these columns, which are of text, binary, integers, dates, times, timestamps or decimals. A file has
-    /// one filter for all columns, so name those that queries look keys up in.
+    /// An index of these columns, which are of text, binary, integers, dates, times, timestamps, durations or decimals. A
+    /// file has one filter for all columns, so name those that queries look keys up in.
     pub fn new<C: Into<String>>(columns: impl IntoIterator<Item = C>) -> Self {
         let columns = columns.into_iter().map(Into::into).collect();
         Self { columns, fpr: None, others: Others::Refuse, progress: None }
@@ -116,10 +116,10 @@ impl FileIndexBuilder {
         name: &TableReference,
         index: &str,
     ) -> Result<FileIndexReport> {
-        let plain = catalog::table(state, name).await?;
-        let indexed = IndexedTable::new(&*plain, index)?;
-        let report = self.write(state, indexed.table(), &IndexFile::new(index)?).await?;
-        replace(state, name, &*plain, indexed).await?;
+        let index = Arc::new(IndexFile::new(index)?);
+        let indexed = IndexedTable::of(&*catalog::table(state, name).await?, Arc::clone(&index))?;
+        let report = self.write(state, indexed.table(), &index).await?;
+        replace(state, name, indexed).await?;
         Ok(report)
     }
 
@@ -194,8 +194,7 @@ impl FileIndexBuilder {
         let (mut reads, mut read_bytes) = (stream::iter(reads).buffer_unordered(at_a_time), 0);
         while let Some((file, filter)) = reads.next().await {
             let path = &file.object_meta.location;
-            let failed = |error| Err(DataFusionError::External(Box::new(error)));
-            let (version, filter) = match filter.unwrap_or_else(failed) {
+            let (version, filter) = match filter.unwrap_or_else(|error| Err(external(error))) {
                 Ok(filter) => (scan.version(&file), Some(filter)),
                 Err(error) => {
                     report.unread.push((path.to_string(), error.to_string()));

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use datafusion::catalog::{SchemaProvider, TableProvider};
-use datafusion::datasource::listing::ListingTable;
 use datafusion::execution::SessionState;
 use datafusion::prelude::SessionContext;
 use datafusion_common::{Result, TableReference, exec_err, plan_datafusion_err};
@@ -27,10 +26,9 @@ pub async fn attach_index(
 
 /// Returns the number of files and of bytes of the index.
 pub async fn attach(state: &SessionState, name: &TableReference, index: &str) -> Result<(usize, u64)> {
-    let plain = table(state, name).await?;
-    let indexed = IndexedTable::new(&*plain, index)?;
+    let indexed = IndexedTable::new(&*table(state, name).await?, index)?;
     let found = indexed.check(state).await?;
-    replace(state, name, &*plain, indexed).await?;
+    replace(state, name, indexed).await?;
     Ok(found)
 }
 
@@ -40,26 +38,23 @@ pub async fn table(state: &SessionState, name: &TableReference) -> Result<Arc<dy
     table.ok_or_else(|| plan_datafusion_err!("file index: there is no table {name}"))
 }
 
-/// Gives the name of `plain` to `table`, unless `plain` was dropped meanwhile. Others may have given it another index. A
-/// table that asks the same index stays, because queries find none while it is replaced.
-pub async fn replace(
-    state: &SessionState,
-    name: &TableReference,
-    plain: &dyn TableProvider,
-    table: IndexedTable,
-) -> Result<()> {
-    if plain.downcast_ref::<IndexedTable>().is_some_and(|plain| plain.index() == table.index()) {
-        return Ok(());
-    }
-    let schema = schema(state, name)?;
-    let now = schema.table(name.table()).await?;
-    let is_same = |now: &ListingTable, plain: &ListingTable| {
-        now.table_paths() == plain.table_paths() && now.schema() == plain.schema()
-    };
-    if !now.is_some_and(|now| {
-        listing(&*now).is_ok_and(|now| listing(plain).is_ok_and(|plain| is_same(now, plain)))
-    }) {
+/// Replaces the table of this name, from which `table` was made, by `table`. A table that asks the same index already
+/// stays, because queries find none while it is replaced. Others may have given it another index.
+///
+/// # Errors
+///
+/// If the table was dropped meanwhile.
+pub async fn replace(state: &SessionState, name: &TableReference, table: IndexedTable) -> Result<()> {
+    let (schema, made_from) = (schema(state, name)?, table.table());
+    let Some(now) = schema.table(name.table()).await?.filter(|now| {
+        listing(&**now).is_ok_and(|now| {
+            now.table_paths() == made_from.table_paths() && now.schema() == made_from.schema()
+        })
+    }) else {
         return exec_err!("file index: the table {name} was dropped while its index was made");
+    };
+    if now.downcast_ref::<IndexedTable>().is_some_and(|now| now.index() == table.index()) {
+        return Ok(());
     }
     schema.deregister_table(name.table())?;
     schema.register_table(name.table().to_owned(), Arc::new(table))?;

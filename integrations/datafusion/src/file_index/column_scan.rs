@@ -17,7 +17,7 @@ use datafusion_common::{DataFusionError, Result};
 use futures::StreamExt;
 
 use super::columns::{Columns, add_hashes};
-use super::index_file::version;
+use super::index_file::{external, version};
 use super::listed::{forget, list};
 
 /// Within this time after a change, a file can change again in the same tick of some clock.
@@ -56,7 +56,7 @@ impl ColumnScan {
             Some(age) if age < YOUNG => {
                 // A runtime may have no timer.
                 let wait = SpawnedTask::spawn_blocking(move || thread::sleep(YOUNG - age));
-                wait.join().await.map_err(|error| DataFusionError::External(Box::new(error)))?;
+                wait.join().await.map_err(external)?;
                 scan().await
             }
             _ => Ok(first),
@@ -106,7 +106,7 @@ impl ColumnScan {
             }
             // The builder drops repeats too, but needs some 40 bytes for each.
             keys.insert_batch(&hashes);
-            keys.finish().map_err(|error| DataFusionError::External(Box::new(error)))
+            keys.finish().map_err(external)
         }
     }
 }
